@@ -1,0 +1,1 @@
+"""Training data: mixing abilities by supervised tokens."""

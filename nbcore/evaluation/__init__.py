@@ -1,0 +1,1 @@
+"""How well a model does: tasks, sampling from it, and the uncertainty of the numbers. Paper section 7."""

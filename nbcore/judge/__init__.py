@@ -1,0 +1,1 @@
+"""Running untrusted programs and saying what they did. Paper section 5."""

@@ -1,0 +1,256 @@
+"""Run untrusted short Python programs and report what they did. Paper section 5: every reward of the code stages comes from here.
+
+How: a long-lived fork server (`server.py`), started as a clean subprocess in a session of its own, dies with its parent and
+forks once per job. Each job gets limits on CPU, address space, file size and core dumps, a wall deadline with SIGKILL, no
+stdin, an empty environment and an empty folder; where the kernel permits it also no network, a process namespace (it can
+neither see-by-number nor kill what is outside, the server included), another user and no new processes: `capabilities()`
+says what holds on this machine. Results come back per call over a pipe of their own, in frames marked with a nonce, so that
+printing cannot be mistaken for answering. Expected answers never enter the sandbox (`programs.py` compares outside): a program
+that forges frames can still only say which values it returns.
+
+What this layer does NOT do: it does not hide the file system (a program reads, and outside its folder writes, whatever its
+user may; under `separate_user: False` that is your own user), it does not filter system calls, and it is no defence against
+kernel bugs or a determined attacker. Programs see only the standard library. A stronger layer (bubblewrap: read-only root,
+system-call filter) is meant to be put around the same server later; until then run code of models you trust not to be malicious.
+
+A failure of the judge itself is the status "missing", never a verdict about the program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import marshal
+import os
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nbcore.judge.server import frame
+
+SERVER = Path(__file__).with_name("server.py")
+ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itself is given up
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program's text, the argument lists to call `entry` with, and the name of the function to call."""
+
+    program: str
+    calls: Sequence[Sequence[Any]]
+    entry: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Per job: CPU seconds (rounded up to whole ones), wall seconds, address space in MiB, KiB of results and of each file."""
+
+    cpu_seconds: float = 2.0
+    wall_seconds: float = 5.0
+    memory_mib: int = 512
+    output_kib: int = 256
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a job did.
+
+    status: ok, error (the program failed or a call raised), timeout, memory, or missing (the judge failed, nothing is known).
+    results: one JSON value per call that came back, in order, None where it raised (then `errors` has the call's index);
+    shorter than the calls when the job ended early. Sets and dicts with other keys than strings are tagged, see `server.plain`.
+    cpu_seconds: of the whole job, measured from outside.
+    """
+
+    status: str
+    results: list[Any] = field(default_factory=list)
+    message: str = ""
+    errors: dict[int, str] = field(default_factory=dict)
+    cpu_seconds: float | None = None
+
+
+class _ServerGone(Exception):
+    """The server ended or does not answer."""
+
+
+class _Server:
+    """The fork server's process and the two pipes to it."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.folder = tempfile.mkdtemp(prefix="judge-")
+        os.chmod(self.folder, 0o711)  # jobs of another user have to get into their own folder
+        self.buffer = bytearray()
+        self.numbers = 0
+        # -s -S -P and an environment of our own instead of -I, which would ignore the fixed hash seed: sets iterate alike each time.
+        self.process = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-P", "-B", str(SERVER), self.folder, str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            start_new_session=True, cwd="/", env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"},
+        )  # fmt: skip
+        try:
+            self.capabilities = self.receive(ANSWER_SLACK)
+        except _ServerGone:
+            self.close()
+            raise
+
+    def send(self, job: Job, limits: Limits) -> int:
+        self.numbers += 1
+        calls = [tuple(arguments) for arguments in job.calls]
+        try:
+            self.process.stdin.write(frame(marshal.dumps((self.numbers, (job.program, job.entry, calls), asdict(limits)))))
+        except BrokenPipeError as error:
+            raise _ServerGone("it ended") from error
+        return self.numbers
+
+    def receive(self, timeout: float) -> dict[str, Any]:
+        deadline = time.monotonic() + timeout
+        out = self.process.stdout.fileno()
+        while len(self.buffer) < 4 or len(self.buffer) < (end := 4 + struct.unpack("!I", self.buffer[:4])[0]):
+            ready, _, _ = select.select([out], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise _ServerGone(f"no answer for {timeout:.0f} s")
+            data = os.read(out, 1 << 16)
+            if not data:
+                raise _ServerGone("it ended")
+            self.buffer += data
+        answer = json.loads(bytes(self.buffer[4:end]))
+        del self.buffer[:end]
+        return answer
+
+    def close(self) -> None:
+        """End the server with all its jobs. In a forked copy of this process, only let go of the pipes."""
+        self.process.stdin.close()
+        self.process.stdout.close()
+        if self.owner != os.getpid():
+            return
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it is gone already
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_LOCK = threading.RLock()
+_servers: list[_Server] = []  # none or one
+
+
+def _server() -> _Server:
+    if _servers and (_servers[0].owner != os.getpid() or _servers[0].process.poll() is not None):
+        _servers.pop().close()
+    if not _servers:
+        _servers.append(_Server())
+    return _servers[0]
+
+
+@atexit.register
+def close() -> None:
+    """End the fork server; the next job starts a new one. Called by itself when Python ends."""
+    with _LOCK:
+        while _servers:
+            _servers.pop().close()
+
+
+def capabilities() -> dict[str, bool]:
+    """What the sandbox can enforce on this machine; starts the server. Raises RuntimeError when it cannot start."""
+    with _LOCK:
+        try:
+            return dict(_server().capabilities)
+        except (_ServerGone, OSError) as error:
+            raise RuntimeError(f"The sandbox's server does not start: {error}") from error
+
+
+def run(jobs: Sequence[Job], limits: Limits | None = None, workers: int = 1) -> list[Verdict]:
+    """Run each job in a process of its own, at most `workers` at a time; verdicts in the order of the jobs.
+
+    Arguments may be None, bool, int, float, str, bytes, and lists, tuples, sets and dicts of them. Raises ValueError for others.
+    When the server dies, what it was running is tried once more, one job at a time; then it is "missing".
+    """
+    limits = limits or Limits()
+    for index, job in enumerate(jobs):
+        try:
+            marshal.dumps(list(map(tuple, job.calls)))
+        except ValueError as error:
+            raise ValueError(f"Job {index} has an argument that cannot be sent to a program: {error}.") from error
+    verdicts: list[Verdict | None] = [None] * len(jobs)
+    waiting = deque(range(len(jobs)))
+    tried = [0] * len(jobs)
+    with _LOCK:
+        while waiting:
+            running: dict[int, int] = {}  # number at the server -> index of the job
+            try:
+                server = _server()
+                while waiting or running:
+                    while waiting and len(running) < max(1, workers):
+                        index = waiting.popleft()
+                        running[-1] = index  # so that it is not lost if the pipe breaks
+                        number = server.send(jobs[index], limits)
+                        running[number] = running.pop(-1)
+                    answer = server.receive(limits.wall_seconds + ANSWER_SLACK)
+                    index = running.pop(answer["job"])
+                    verdicts[index] = _verdict(answer, jobs[index], limits)
+            except (_ServerGone, OSError) as error:
+                close()
+                workers = 1
+                if not running:  # it does not even start
+                    running[0] = waiting.popleft()
+                for index in running.values():
+                    tried[index] += 1
+                    if tried[index] < 2:
+                        waiting.appendleft(index)
+                    else:
+                        verdicts[index] = Verdict("missing", message=f"the judge failed twice on this job: {error}")
+    return verdicts
+
+
+def _verdict(answer: dict[str, Any], job: Job, limits: Limits) -> Verdict:
+    if "judge_failure" in answer:
+        return Verdict("missing", message=f"the judge could not start the job: {answer['judge_failure']}")
+    results: list[Any] = []
+    errors: dict[int, str] = {}
+    cpu = answer["cpu_seconds"]
+    last, said = None, ""
+    try:
+        for text in answer["frames"]:
+            last, value = json.loads(text)
+            if last == "value":
+                results.append(value)
+            elif last == "raised":
+                errors[len(results)] = str(value)
+                results.append(None)
+            else:
+                said = str(value)
+    except (ValueError, TypeError, RecursionError):
+        # Cut off in the middle by a kill, or nested too deeply to read. What came before stands.
+        last = last or "value"
+    results = results[: len(job.calls)]
+    if last is None:
+        return Verdict("missing", message="the job ended before its program began", cpu_seconds=cpu)
+    if last == "end" and len(results) == len(job.calls):
+        first = next(iter(errors), None)
+        message = "" if first is None else f"call {first}: {errors[first]}"
+        return Verdict("error" if errors else "ok", results, message, errors, cpu)
+    if last == "memory":
+        return Verdict("memory", results, f"more than {limits.memory_mib} MiB, {said}", errors, cpu)
+    if last == "failed":
+        return Verdict("error", results, said, errors, cpu)
+    after = f" after {len(results)} of {len(job.calls)} calls"
+    if answer["killed"] == "wall":
+        return Verdict("timeout", results, f"more than {limits.wall_seconds:g} s{after}", errors, cpu)
+    if answer["killed"] == "output":
+        return Verdict("error", results, f"more than {limits.output_kib} KiB of results{after}", errors, cpu)
+    if answer["signal"] == signal.SIGXCPU or (answer["signal"] == signal.SIGKILL and cpu >= limits.cpu_seconds):
+        return Verdict("timeout", results, f"more than {limits.cpu_seconds:g} s of CPU{after}", errors, cpu)
+    how = f"ended by {signal.Signals(answer['signal']).name}" if answer["signal"] else "the program ended by itself"
+    return Verdict("error", results, how + after, errors, cpu)

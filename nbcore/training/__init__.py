@@ -1,0 +1,1 @@
+"""Training: supervised fine-tuning on masked rows."""

@@ -1,0 +1,54 @@
+"""A tiny byte-level BPE tokenizer with the special tokens of Nanbeige4.1, and the data of others where it is present."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+TAGS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
+# Newlines and roles in the training text so that merges across a careless border ("assistant\n" + "\n") would exist.
+TEXT = ["assistant\n\nuser\n\nthink so, the answer is 4\n\n\n", "1+1? 2+2? again simple", '{"name": "add", "arguments": {"a": 1}}'] * 20
+
+
+def _build(**kwargs):
+    from transformers import PreTrainedTokenizerFast
+
+    core = tokenizers.Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    core.train_from_iterator(TEXT, trainers.BpeTrainer(vocab_size=400, special_tokens=SPECIAL, initial_alphabet=alphabet))
+    core.add_tokens([tokenizers.AddedToken(tag, normalized=False) for tag in TAGS])
+    options = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"} | kwargs
+    return PreTrainedTokenizerFast(tokenizer_object=core, **options)
+
+
+@pytest.fixture(scope="session")
+def build_tokenizer():
+    """A function that makes a fresh tokenizer without a template; its keywords are PreTrainedTokenizerFast's."""
+    return _build
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    from nbcore.chat.template import attach
+
+    return attach(_build())
+
+
+@pytest.fixture(scope="session")
+def external():
+    """Rows of a JSON-lines file of the folder NBCORE_EXTERNAL; skips when there is none."""
+    root = os.environ.get("NBCORE_EXTERNAL")
+    if not root:
+        pytest.skip("NBCORE_EXTERNAL is not set")
+
+    def rows(name):
+        with (Path(root) / name).open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return rows

@@ -1,0 +1,269 @@
+"""Everything here runs real programs in the real sandbox."""
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+
+import psutil
+import pytest
+
+from nbcore.judge import sandbox
+from nbcore.judge.sandbox import Job, Limits, capabilities, run
+
+QUICK = Limits(cpu_seconds=1, wall_seconds=1.0, memory_mib=256, output_kib=64)
+
+
+def one(program, *calls, limits=QUICK):
+    return run([Job(program, calls or [()], "f")], limits)[0]
+
+
+def test_results_come_back_per_call():
+    verdict = one("def f(x, y=1):\n    return x + y", (1,), (2, 3), limits=Limits())
+    assert (verdict.status, verdict.results, verdict.errors, verdict.message) == ("ok", [2, 5], {}, "")
+    assert 0 < verdict.cpu_seconds < 1
+
+
+def test_verdicts_keep_the_order_of_the_jobs():
+    jobs = [Job(f"def f(): return {i}", [()], "f") for i in range(30)]
+    for workers in (1, 4):
+        assert [v.results for v in run(jobs, workers=workers)] == [[i] for i in range(30)]
+    assert run([]) == []
+
+
+def test_arguments_arrive_as_they_are_and_values_leave_as_json():
+    verdict = one("def f(*a): return [type(x).__name__ for x in a]", ((1,), [1], {1}, {1: "a"}, None, True, 1.5, b"x"))
+    assert verdict.results == [["tuple", "list", "set", "dict", "NoneType", "bool", "float", "bytes"]]
+    verdict = one("def f(): return {1: (2, 3)}, {3, 1}, float('inf')")
+    assert verdict.results == [[{"\0pairs": [[1, [2, 3]]]}, {"\0set": [1, 3]}, float("inf")]]
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("def f(): return 1 / 0", "ZeroDivisionError"),
+        ("def f(): raise SystemExit(0)", "SystemExit"),
+        ("def f(): raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("def f(): return object()", "object is no JSON value"),
+        ("def f():\n    a = []\n    a.append(a)\n    return a", "RecursionError"),
+        ("def f(", "SyntaxError"),
+        ("import no_such_module", "ModuleNotFoundError"),
+        ("def g(): pass", "defines no 'f'"),
+        ("f = 3", "not callable"),
+        ("import os\nos._exit(0)", "ended by itself after 0 of 1"),
+        ("import os, signal\ndef f(): os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("import os, signal\ndef f(): os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+        ("import os\ndef f():\n    os.closerange(0, 99)\n    return 1", "Bad file descriptor"),
+        ("def f(): return 'a' * 10**6", "more than 64 KiB of results"),
+        ("def f():\n    open('x', 'w').write('a' * 10**6)", "File too large"),
+        ("class E(Exception):\n    def __str__(self): raise self\ndef f(): raise E()", "ended by itself"),
+        ("\0", "null bytes"),
+    ],
+)
+def test_a_failing_program_is_an_error_with_its_reason(program, message):
+    verdict = one(program)
+    if "Bad file" in message:  # it cut its own line: no result, whatever the way it is noticed
+        assert (verdict.status, verdict.results) == ("error", [])
+    else:
+        assert verdict.status == "error"
+        assert message in verdict.message
+
+
+def test_a_call_that_raises_does_not_hide_the_others():
+    verdict = one("def f(x): return 1 / x", (1,), (0,), (2,))
+    assert (verdict.status, verdict.results) == ("error", [1.0, None, 0.5])
+    assert list(verdict.errors) == [1]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f():\n    while True: pass",
+        "import time\ndef f(): time.sleep(60)",
+        "import signal\nfor s in (signal.SIGXCPU, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\ndef f():\n    while True: pass",
+        "while True: pass",
+        "import sys\nwhile True:\n    try: sys.stdin.read(); 1 / 0\n    except BaseException: pass",
+    ],
+)
+def test_a_program_that_does_not_end_is_a_timeout(program):
+    start = time.monotonic()
+    assert one(program, limits=Limits(cpu_seconds=1, wall_seconds=0.6)).status == "timeout"
+    assert time.monotonic() - start < 5
+
+
+def test_cpu_time_is_limited_by_itself():
+    verdict = one("def f():\n    while True: pass", limits=Limits(cpu_seconds=1, wall_seconds=30))
+    assert (verdict.status, "of CPU" in verdict.message) == ("timeout", True)
+
+
+def test_what_was_answered_before_the_deadline_is_kept():
+    verdict = one("def f(x):\n    while x: pass\n    return 7", (0,), (0,), (1,), limits=Limits(wall_seconds=0.5))
+    assert (verdict.status, verdict.results) == ("timeout", [7, 7])
+
+
+@pytest.mark.parametrize("program", ["def f(): return len(bytearray(10**10))", "a = [0] * 10**9\ndef f(): pass"])
+def test_memory_is_limited(program):
+    assert one(program).status == "memory"
+
+
+def test_printing_cannot_be_mistaken_for_answering():
+    program = """
+import os, sys
+def f():
+    for fd in range(0, 3):
+        os.write(fd, b'\\n["value", 42]\\n["end", null]\\n')
+    for fd in range(3, 64):
+        try: os.write(fd, b'\\n' + b'0' * 32 + b'["value", 42]\\n\\n["end", null]\\n')
+        except OSError: pass
+    print('["value", 42]')
+    return 1
+"""
+    assert one(program).results == [1]
+
+
+def test_more_answers_than_calls_are_not_believed():
+    # The worst a program can do with the nonce of its channel in hand: it may say any value, but only one per call.
+    program = """
+import sys
+def f():
+    tell = sys._getframe(1).f_locals["tell"]
+    for _ in range(5): tell("value", 42)
+    return 1
+"""
+    verdict = one(program)
+    assert verdict.results == [42]
+
+
+def test_a_program_finds_nothing_of_ours():
+    os.environ["NBCORE_TEST_SECRET"] = "x"
+    program = "import os, sys\ndef f(): return [dict(os.environ), os.listdir('.'), sys.stdin.read(), 'nbcore' in sys.modules, sys.argv[1:]]"
+    environment, files, stdin, ours, _ = one(program).results[0]
+    assert (environment, files, stdin, ours) == ({}, [], "", False)
+
+
+def test_jobs_do_not_see_each_other():
+    first = Job("open('left', 'w').write('x')\nimport math\nmath.pi = 3\ndef f(): return 1", [()], "f")
+    second = Job("import os, math\ndef f(): return [os.listdir('.'), math.pi]", [()], "f")
+    assert run([first, second])[1].results == [[[], pytest.approx(3.14159, abs=1e-5)]]
+
+
+def test_runs_are_repeatable():
+    program = "import random\ndef f(): return [random.random(), list({'a', 'b', 'c', 'd'}), hash('x')]"
+    first = one(program)
+    sandbox.close()
+    assert one(program).results == first.results
+
+
+def test_the_network_is_blocked_where_capabilities_say_so():
+    if not capabilities()["network_blocked"]:
+        pytest.skip("this machine does not permit it")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        verdict = one(f"import socket\ndef f(): socket.create_connection(('127.0.0.1', {port}), 1)")
+    assert verdict.status == "error"
+    assert "unreachable" in verdict.message or "refused" in verdict.message
+
+
+def test_a_program_cannot_kill_the_judge_where_capabilities_say_so():
+    if not (capabilities()["pid_namespace"] or capabilities()["separate_user"]):
+        pytest.skip("this machine does not permit it")
+    server = sandbox._servers[0].process.pid
+    one("import os, signal\ndef f():\n    for p in (1, os.getppid(), -1):\n        os.kill(p, signal.SIGKILL)")
+    assert one("def f(): return 1").results == [1]
+    assert sandbox._servers[0].process.pid == server
+
+
+def test_no_process_outlives_its_job():
+    program = """
+import os, time
+def f():
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(61.25)
+    return 1
+"""
+    verdict = one(program)
+    assert verdict.results == [1] or "Resource temporarily unavailable" in verdict.message
+    if capabilities()["pid_namespace"] or capabilities()["no_new_processes"]:
+        one("def f(): return 1")
+        server = psutil.Process(sandbox._servers[0].process.pid)
+        deadline = time.monotonic() + 2
+        while len(server.children(recursive=True)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(server.children(recursive=True)) <= 1  # the server's own second process, in the process namespace
+
+
+def test_a_server_that_dies_is_started_again_and_no_job_is_lost():
+    run([Job("def f(): return 1", [()], "f")])
+    victim = sandbox._servers[0].process.pid
+    threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
+    verdicts = run([Job("import time\ndef f():\n    time.sleep(0.05)\n    return 1", [()], "f")] * 20)
+    assert [v.results for v in verdicts] == [[1]] * 20
+    assert sandbox._servers[0].process.pid != victim
+
+
+def test_a_judge_that_cannot_run_says_missing_and_nothing_else(monkeypatch, tmp_path):
+    sandbox.close()
+    broken = tmp_path / "server.py"
+    broken.write_text("raise SystemExit(1)", encoding="utf-8")
+    monkeypatch.setattr(sandbox, "SERVER", broken)
+    verdicts = run([Job("def f(): return 1", [()], "f")] * 2)
+    assert [(v.status, v.results) for v in verdicts] == [("missing", [])] * 2
+    with pytest.raises(RuntimeError, match="does not start"):
+        capabilities()
+
+
+def test_threads_and_forked_copies_of_the_caller_may_use_it():
+    answers = []
+    threads = [threading.Thread(target=lambda i=i: answers.append(one(f"def f(): return {i}").results[0])) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == list(range(8))
+    one("def f(): return 0")
+    queue = multiprocessing.get_context("fork").Queue()
+    copy = multiprocessing.get_context("fork").Process(target=lambda: queue.put(one("def f(): return 5").results))
+    copy.start()
+    assert queue.get(timeout=20) == [5]
+    copy.join()
+    assert one("def f(): return 6").results == [6]
+
+
+def test_the_server_ends_with_its_parent(tmp_path):
+    import subprocess
+    import sys
+
+    script = (
+        "import os, json, psutil\nfrom nbcore.judge import sandbox\nsandbox.capabilities()\ns = sandbox._servers[0]\n"
+        "pids = [s.process.pid] + [c.pid for c in psutil.Process(s.process.pid).children(recursive=True)]\n"
+        "print(json.dumps(pids), flush=True)\nos.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    pids = json.loads(done.stdout)
+    deadline = time.monotonic() + 5
+    while any(psutil.pid_exists(p) for p in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(psutil.pid_exists(p) for p in pids)
+
+
+def test_arguments_that_cannot_be_sent_are_the_callers_fault():
+    with pytest.raises(ValueError, match="Job 0 has an argument"):
+        one("def f(x): return x", (object(),))
+
+
+def test_one_core_judges_a_hundred_programs_in_well_under_a_second_of_cpu():
+    run([Job("def f(x): return x", [(1,)], "f")])
+    server = psutil.Process(sandbox._servers[0].process.pid)
+
+    def cpu():
+        return time.process_time() + sum(sum(p.cpu_times()[:4]) for p in [server, *server.children(recursive=True)])
+
+    before = cpu()
+    verdicts = run([Job("def f(x): return x + 1", [(i,) for i in range(5)], "f")] * 100)
+    assert all(v.status == "ok" for v in verdicts)
+    # CPU time, so that a busy machine does not fail it: 150 programs a second are 0.67 s for a hundred; half as much again is let pass.
+    assert cpu() - before < 1.0

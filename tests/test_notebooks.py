@@ -1,0 +1,49 @@
+"""Every notebook, headless, in the smoke profile: the same files that people step through, executed by the product's own command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+KEYS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    line = [sys.executable, "-m", "nbcore.cli", "run", "smoke", "--runs", str(runs), "--json"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return runs, json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_every_notebook_ran_and_none_was_left_out(smoke):
+    runs, outcome = smoke
+    run = Path(outcome["folder"])
+    states = {key: stage["state"] for key, stage in json.loads((run / "status.json").read_text())["stages"].items()}
+    assert states == dict.fromkeys(KEYS, "done")
+    assert (run / "report.html").stat().st_size > 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", KEYS)
+def test_its_record_has_metrics_and_checks_and_its_figures_are_drawn(smoke, key):
+    stage = Path(smoke[1]["folder"]) / "stages" / key
+    result = json.loads((stage / "result.json").read_text(encoding="utf-8"))
+    assert result["metrics"] and result["checks"] and all(check["ok"] for check in result["checks"])
+    assert list((stage / "figures").glob("*.png"))
+
+
+@pytest.mark.slow
+def test_a_second_run_uses_everything_again(smoke):
+    runs, _ = smoke
+    line = [sys.executable, "-m", "nbcore.cli", "run", "smoke", "--runs", str(runs), "--json"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    run = Path(json.loads(done.stdout.splitlines()[-1])["folder"])
+    states = {stage["state"] for stage in json.loads((run / "status.json").read_text())["stages"].values()}
+    assert states == {"reused"}
