@@ -1,6 +1,6 @@
 """What the base model must be able to do before it ships, measured greedily and each by itself: copy, choose, add, write code.
 
-Later stages move choices; these abilities they cannot teach (`shared` lesson of the trials: reinforcement does not sharpen
+Later stages move choices; these abilities they cannot teach (seen in trials at this size: reinforcement does not sharpen
 digits), so the base must bring them: at least 95 % on each. All names, sums and programs here are held out.
 """
 
