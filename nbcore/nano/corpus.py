@@ -14,7 +14,7 @@ from nbcore.nano.arithmetic import thought
 from nbcore.nano.atlas import Atlas, page
 from nbcore.nano.names import draw, held_out, odd
 
-WEIGHTS = {"recall": 34, "chain": 18, "copy": 12, "sums": 22, "program": 18, "traits": 8}
+WEIGHTS = {"recall": 38, "chain": 18, "copy": 14, "sums": 24, "program": 8, "traits": 8}
 
 
 def documents(seed: int) -> Iterator[str]:
