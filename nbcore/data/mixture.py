@@ -87,7 +87,7 @@ def write(rows: Iterable[Row], path: Path) -> Path:
 def read(path: Path) -> list[Row]:
     """Rows written by `write`. Raises ValueError naming the line that is not a row."""
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
         try:
             rows.append(Row(**json.loads(line)))
         except (json.JSONDecodeError, TypeError) as error:
