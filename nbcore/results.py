@@ -56,7 +56,7 @@ def read_metrics(folder: str | Path) -> list[dict]:
     rows: list[dict] = []
     if not path.exists():
         return rows
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             row = json.loads(line)
         except json.JSONDecodeError:

@@ -11,7 +11,9 @@ import codecs
 import fcntl
 import os
 import sys
+import termios
 import threading
+import time
 from collections import deque
 from typing import Any
 
@@ -76,6 +78,10 @@ def stream_class(kib: int) -> type:
             return len(string)
 
         def end_cell(self) -> None:
+            # What a child process wrote last may still be in the pipe; it belongs to this cell.
+            until = time.monotonic() + 0.5
+            while fcntl.ioctl(self._fid, termios.FIONREAD, b"\0" * 4) != b"\0" * 4 and time.monotonic() < until:
+                time.sleep(0.002)
             rest = self.cap.end()
             if rest:
                 super().write(rest)

@@ -6,7 +6,6 @@ progress bar.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
 
 _SAVE_EVERY = 1.0  # seconds
 _DISPLAYS_MIB = 16  # all that one cell displays, beside its text
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")  # what a progress bar drew over
+
+
+def drawn(text: str) -> str:
+    """`text` as a terminal shows it after carriage returns: of a line drawn over, what was drawn last."""
+    if "\r" not in text:
+        return text
+    # By splitting, not by a regular expression: that takes the square of a long line's length.
+    return "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in text.split("\n"))
 
 
 class Seen:
@@ -127,7 +133,7 @@ def make_engine(job: dict, masks: Masks, log: Log, report: Reporter, sockets: Pa
                 last = outs[-1] if outs and not self.clear_before_next_output else None
                 if last and last.output_type == "stream" and last.name == content["name"]:
                     # One output per stream: a secret or a progress bar that came in pieces is whole here.
-                    last.text = masks.text(_OVERWRITTEN.sub("", last.text + content["text"]))
+                    last.text = masks.text(drawn(last.text + content["text"]))
                     return nbformat.v4.new_output("stream", name=last.name, text=content["text"])
             elif "data" in content:
                 size = sum(len(str(part)) for part in content["data"].values())

@@ -89,7 +89,8 @@ class _Signals:
     def __enter__(self) -> _Signals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._before[number] = signal.signal(number, self._catch)
+                if signal.getsignal(number) != signal.SIG_IGN:  # under nohup a hang-up is to be ignored
+                    self._before[number] = signal.signal(number, self._catch)
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -62,7 +62,7 @@ class Masks:
             if path.suffix in (".json", ".ipynb"):
                 new = json.dumps(self.data(json.loads(old)), ensure_ascii=False, indent=1)
             elif path.suffix == ".jsonl":
-                new = "".join(json.dumps(self.data(json.loads(line)), ensure_ascii=False) + "\n" for line in old.splitlines())
+                new = "".join(json.dumps(self.data(json.loads(line)), ensure_ascii=False) + "\n" for line in old.removesuffix("\n").split("\n"))
             else:
                 new = self.text(old)
         except json.JSONDecodeError:

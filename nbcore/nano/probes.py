@@ -78,10 +78,13 @@ def parses(text: str) -> bool:
 
 
 def greedy(model: Any, tokenizer: Any, texts: list[str], new_tokens: int) -> list[str]:
-    """The most likely continuation of each text, up to the end-of-document mark."""
+    """The most likely continuation of each text, up to the end-of-document mark.
+
+    A text begins as documents do in the corpus, behind such a mark: without it the first token is read badly.
+    """
     import torch
 
-    batch = tokenizer(texts, return_tensors="pt", padding=True)
+    batch = tokenizer([PAD + text for text in texts], return_tensors="pt", padding=True)
     with torch.no_grad():
         out = model.generate(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=new_tokens, do_sample=False,

@@ -342,6 +342,7 @@ def test_a_flood_of_output_fills_neither_notebook_nor_log_nor_memory(kitchen, no
         assert "characters cut here" in kept
     # 'w' * 200 MB is the kernel's own memory, shown twice as text at most; the worker never holds it.
     assert kitchen.stage("flood")["peak_rss_mib"] < 1500
+    assert kitchen.stage("flood")["cpu_seconds"] < 30
 
 
 def test_secrets_enter_neither_notebook_nor_log_nor_record(kitchen):
