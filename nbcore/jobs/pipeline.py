@@ -60,10 +60,12 @@ def run(
 ) -> Outcome:
     """Run the recipe in a new folder under `runs`, or go on in the folder `resume`; `watch(status)` is called at most twice a second.
 
+    With `resume`, finished stages are looked for in the folder that holds it, and `runs` is not used.
+
     Raises PipelineError, with nothing begun, when the call is wrong, an upstream result is missing, the run to resume still runs,
     or the run folder cannot be made.
     """
-    runs = Path(runs).absolute()
+    runs = Path(resume).absolute().parent if resume else Path(runs).absolute()
     planned = plan(recipe, runs, start, until, force, prefer=resume)
     try:
         folder = Path(resume).absolute() if resume else _new_folder(runs, recipe.name)

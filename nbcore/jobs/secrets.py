@@ -62,7 +62,8 @@ class Masks:
             if path.suffix in (".json", ".ipynb"):
                 new = json.dumps(self.data(json.loads(old)), ensure_ascii=False, indent=1)
             elif path.suffix == ".jsonl":
-                new = "".join(json.dumps(self.data(json.loads(line)), ensure_ascii=False) + "\n" for line in old.removesuffix("\n").split("\n"))
+                rows = [json.loads(line) for line in old.removesuffix("\n").split("\n")]
+                new = "".join(json.dumps(self.data(row), ensure_ascii=False) + "\n" for row in rows)
             else:
                 new = self.text(old)
         except json.JSONDecodeError:
