@@ -10,13 +10,11 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbcore.files import atomic_write
+from nbcore.jobs.said import Log, Reporter
 from nbcore.jobs.secrets import Masks
-
-if TYPE_CHECKING:
-    from nbcore.jobs.worker import Log, Reporter
 
 _SAVE_EVERY = 1.0  # seconds
 _DISPLAYS_MIB = 16  # all that one cell displays, beside its text
