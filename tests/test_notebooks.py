@@ -47,3 +47,26 @@ def test_a_second_run_uses_everything_again(smoke):
     run = Path(json.loads(done.stdout.splitlines()[-1])["folder"])
     states = {stage["state"] for stage in json.loads((run / "status.json").read_text())["stages"].values()}
     assert states == {"reused"}
+
+
+@pytest.mark.slow
+def test_a_notebook_runs_in_a_plain_kernel_as_well_and_leaves_the_same_record(tmp_path, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("NBCORE_RUNS", str(tmp_path))
+    for name in ("NBCORE_STAGE_DIR", "NBCORE_UPSTREAM", "NBCORE_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    notebook = nbformat.read(ROOT / "notebooks" / "00_tour.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT / "notebooks")}}).execute()
+    result = json.loads(next(tmp_path.glob("interactive-*/stages/00_tour/result.json")).read_text(encoding="utf-8"))
+    assert result["status"] == "done" and result["metrics"]["weakest_probe"] > 0.75
+
+
+def test_a_notebook_opened_before_its_upstream_says_which_to_run_first(tmp_path, monkeypatch):
+    from nbcore import stage
+
+    monkeypatch.setenv("NBCORE_RUNS", str(tmp_path))
+    monkeypatch.delenv("NBCORE_STAGE_DIR", raising=False)
+    with pytest.raises(stage.StageError, match="01_sft_data"):
+        stage.open("02_sft", needs=("01_sft_data",))
