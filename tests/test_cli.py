@@ -41,7 +41,7 @@ def nbcore(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory):
     """Two notebooks, a recipe whose second stage fails and one whose stages all succeed, run once."""
-    from conftest import Kitchen
+    from kitchen import Kitchen
 
     kitchen = Kitchen(tmp_path_factory.mktemp("breakfast"))
     kitchen.notebook("tea", *TEA)

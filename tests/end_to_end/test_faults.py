@@ -47,7 +47,7 @@ STAGES = "data: {}\ncount: {needs: [data], parameters: {hold: '%s'}}\n"
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory) -> Path:
     """A finished run of data and count; its first stage is what the runs of the tests find finished."""
-    from conftest import Kitchen
+    from kitchen import Kitchen
 
     kitchen = Kitchen(tmp_path_factory.mktemp("undisturbed"))
     kitchen.notebook("data", *DATA)

@@ -29,7 +29,7 @@ COOK = (
 @pytest.fixture(scope="module")
 def cooked(tmp_path_factory) -> Path:
     """The folder of a kitchen with one finished run."""
-    from conftest import Kitchen
+    from kitchen import Kitchen
 
     kitchen = Kitchen(tmp_path_factory.mktemp("cooked"))
     kitchen.notebook("shop", *SHOP)
