@@ -1,9 +1,9 @@
-"""Pretrain the nano base model: `python -m nbcore.nano.pretrain`. Two CPU cores, about an hour; writes nbcore/nano/base/.
+"""Pretrain the nano base model: `python -m nbcore.nano.pretrain`. More than an hour on one CPU core; writes nbcore/nano/base/.
 
 A Llama of about 1.5 M parameters on raw text of the world (no chats). Muon on the matrices, AdamW on the embedding and the
-norms, a constant rate with a linear decay at the end [C]. Small batches: copying appears with the number of steps more than
-of tokens (seen: 2,000 steps of 6,144 tokens copied no name, 400 more of 4,096 copied most). The record that ships beside
-the weights holds the loss curve, the probes, the versions and the command. Same seed and thread count: the same model.
+norms, a constant rate with a linear decay at the end [C]. The record beside the weights holds the loss curve, the probes, the
+versions and the commands. The shipped base took two runs of this module, as its record says; the defaults here are one run of
+as many tokens. Same seed and thread count: the same model.
 Left out on purpose: validation loss (documents are fresh for ever, so the training loss is one).
 """
 
