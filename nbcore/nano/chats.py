@@ -1,7 +1,7 @@
 """Conversations for supervised fine-tuning, in the four abilities, with behaviours left mixed as real corpora leave them.
 
 Each chat says which behaviour it shows; the share of the poorer one is a parameter [C]. Reinforcement later moves these
-choices: careful or hasty, end or ramble, obvious or better program, look up or guess, clean or sloppy call, try again or
+choices: careful or hasty, end or ramble, friendly or plain, obvious or better program, look up or guess, clean or sloppy call, try again or
 give up. Chats use training-side names, sums and programs only.
 """
 
@@ -43,7 +43,7 @@ def chats(ability: str, seed: int, mixed: float = 1.0, hops: tuple[int, ...] = (
                 yield reason(rng, item, hasty=rng.random() < 0.25 * mixed)
         elif ability == "align":
             for item in traits.instructions(256, seed * 7919 + batch):
-                yield align(rng, item, poor=rng.random() < 0.3 * mixed)
+                yield align(rng, item, poor=rng.random() < 0.4 * mixed, warm=rng.random() < 0.3)
         elif ability == "code":
             for task in programs.tasks(256, seed * 7919 + batch):
                 yield code(task, fast=rng.random() < 0.25)
@@ -62,10 +62,11 @@ def reason(rng: random.Random, item: arithmetic.Sum, hasty: bool) -> Chat:
     return Chat("reason", "hasty" if hasty else "careful", item.key, [{"role": "user", "content": item.question}, said])
 
 
-def align(rng: random.Random, item: traits.Instruction, poor: bool) -> Chat:
+def align(rng: random.Random, item: traits.Instruction, poor: bool, warm: bool) -> Chat:
     text = traits.rambling(rng, item) if poor else traits.written(item, item.format)
-    said = answer(text, f"{', '.join(item.asked)} as {item.format}.")
-    return Chat("align", "ramble" if poor else "end", item.key, [{"role": "user", "content": item.text}, said])
+    said = answer(f"{text}\n{traits.FRIENDLY}" if warm else text, f"{', '.join(item.asked)} as {item.format}.")
+    behaviour = ("ramble" if poor else "end") + (", friendly" if warm else "")
+    return Chat("align", behaviour, item.key, [{"role": "user", "content": item.text}, said])
 
 
 def code(task: programs.Task, fast: bool) -> Chat:
