@@ -1,11 +1,15 @@
 """One way to get a model: by name or by path, the same objects; sampling that is seeded, ends, and never mixes rows."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from nbcore import models
 from nbcore.chat.checks import PreflightError
 from nbcore.chat.masks import encode_prompt
+from nbcore.models import fused
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +72,84 @@ def test_padding_in_a_batch_does_not_change_a_greedy_answer(nano):
     assert [c.ids for c in together] == [c.ids for c in alone]
 
 
-def test_an_ended_completion_keeps_its_end_and_shows_text_without_it(nano):
-    class Ends:
-        config = nano.model.config
-        device = nano.model.device
+def reference(model, tokenizer, row, new):
+    """What transformers' own generate says, greedily."""
+    ids = torch.tensor([row])
+    out = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False,
+                         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    return out[0, len(row):].tolist()
 
-        def generate(self, input_ids, **_):
-            tail = torch.tensor([[65, nano.tokenizer.eos_token_id, nano.tokenizer.pad_token_id]]).repeat(len(input_ids), 1)
-            return torch.cat([input_ids, tail], dim=1)
 
-    done = models.generate(Ends(), nano.tokenizer, [[1, 2]], 3)[0]
-    assert done.ended and done.ids == [65, nano.tokenizer.eos_token_id] and nano.tokenizer.eos_token not in done.text
+@pytest.mark.parametrize("shared", [4, 2, 1])
+def test_both_ways_to_read_agree_with_transformers_whatever_the_heads_share(nano, shared, monkeypatch):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(shared)
+    config = LlamaConfig(vocab_size=832, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=shared, head_dim=32,
+                         intermediate_size=96, initializer_range=0.3, bos_token_id=None, eos_token_id=nano.tokenizer.eos_token_id)
+    model, rows = LlamaForCausalLM(config).eval(), prompts(nano.tokenizer)
+    wanted = [reference(model, nano.tokenizer, row, 12) for row in rows]
+    assert fused.supports(model)
+    quick = models.generate(model, nano.tokenizer, rows, 12, temperature=0)
+    monkeypatch.setattr(fused, "supports", lambda _: False)
+    plain = models.generate(model, nano.tokenizer, rows, 12, temperature=0)
+    assert [c.ids for c in quick] == [c.ids for c in plain] == [ids[: len(c.ids)] for ids, c in zip(wanted, quick, strict=True)]
+    for one, other in zip(quick, plain, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0])
+def test_log_probabilities_are_the_models_own_on_the_sampled_tokens(nano, temperature):
+    rows = prompts(nano.tokenizer) * 3
+    for row, done in zip(rows, models.generate(nano.model, nano.tokenizer, rows, 20, temperature, 1.0, seed=3), strict=True):
+        with torch.no_grad():
+            logits = nano.model(torch.tensor([row + done.ids])).logits[0, len(row) - 1 : -1] / temperature
+        own = logits.log_softmax(-1).gather(-1, torch.tensor(done.ids)[:, None])[:, 0]
+        assert done.logprobs == pytest.approx(own.tolist(), abs=1e-4)
+
+
+def test_samples_follow_the_models_distribution_and_top_p_cuts_its_tail(nano):
+    row = prompts(nano.tokenizer)[0]
+    with torch.no_grad():
+        wanted = nano.model(torch.tensor([row])).logits[0, -1].softmax(-1)
+    for top_p in (1.0, 0.8):
+        firsts = [c.ids[0] for c in models.generate(nano.model, nano.tokenizer, [row] * 4000, 1, 1.0, top_p, seed=1, batch_size=4000)]
+        got = torch.bincount(torch.tensor(firsts), minlength=len(wanted)) / len(firsts)
+        ranked, where = wanted.sort(descending=True)
+        inside = where[(ranked.cumsum(0) - ranked) <= top_p]
+        kept = torch.zeros_like(wanted).index_copy(0, inside, wanted[inside])
+        assert got[kept == 0].sum() == 0
+        assert (got - kept / kept.sum()).abs().max() < 0.04
+
+
+def test_rows_end_by_themselves_and_the_others_go_on(nano):
+    """A frequent token stands for the end of turn, so that rows leave the batch one after the other."""
+    rows = prompts(nano.tokenizer) * 20
+    free = models.generate(nano.model, nano.tokenizer, rows, 30, 1.5, 1.0, seed=0)
+    end = Counter(i for c in free for i in c.ids).most_common(1)[0][0]
+    words = SimpleNamespace(pad_token_id=nano.tokenizer.pad_token_id, eos_token_id=end, decode=nano.tokenizer.decode)
+    done = models.generate(nano.model, words, rows, 30, 1.5, 1.0, seed=0)
+    assert len({len(c.ids) for c in done}) > 5, "the test wants rows of many lengths"
+    for row, completion in zip(rows, done, strict=True):
+        assert completion.ended == (completion.ids[-1] == end) and end not in completion.ids[:-1]
+        assert completion.text == nano.tokenizer.decode(completion.ids[:-1] if completion.ended else completion.ids)
+        with torch.no_grad():
+            logits = nano.model(torch.tensor([row + completion.ids])).logits[0, len(row) - 1 : -1] / 1.5
+        own = logits.log_softmax(-1).gather(-1, torch.tensor(completion.ids)[:, None])[:, 0]
+        assert completion.logprobs == pytest.approx(own.tolist(), abs=1e-4)
+
+
+def test_one_prompt_asked_often_answers_as_if_asked_each_time_by_itself(nano):
+    rows = prompts(nano.tokenizer)
+    mixed = [rows[0], rows[1], rows[0], rows[2], rows[0]]
+    together = models.generate(nano.model, nano.tokenizer, mixed, 16, temperature=0)
+    alone = [models.generate(nano.model, nano.tokenizer, [row], 16, temperature=0)[0].ids for row in rows]
+    assert [c.ids for c in together] == [alone[0], alone[1], alone[0], alone[2], alone[0]]
+
+
+def test_an_empty_prompt_is_refused(nano):
+    with pytest.raises(ValueError, match="no tokens"):
+        models.generate(nano.model, nano.tokenizer, [[1], []], 4)
 
 
 def test_a_prompt_that_does_not_fit_is_refused(nano):
