@@ -66,8 +66,8 @@ class FusedLlama:
 
     def keep(self, rows: Any) -> None:
         """Go on with these rows only (indices, may repeat: one prompt read once serves its whole group)."""
-        self.cache = self.cache[:, :, rows]
-        self.blocked, self.cosine, self.sine = self.blocked[rows], self.cosine[rows], self.sine[rows]
+        self.cache = self.cache.index_select(2, rows)  # contiguous, where plain indexing would leave attention a strided cache
+        self.blocked, self.cosine, self.sine = (kept.index_select(0, rows) for kept in (self.blocked, self.cosine, self.sine))
 
     def _pass(self, ids: Any, mask: Any) -> Any:
         from torch.nn.functional import embedding, rms_norm, scaled_dot_product_attention, silu

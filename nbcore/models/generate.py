@@ -109,12 +109,16 @@ def _choose(logits: Any, temperature: float, top_p: float, dice: Any) -> tuple[A
     logprobs = (logits / temperature if temperature > 0 else logits).log_softmax(-1)
     if temperature == 0:
         picked = logprobs.argmax(-1, keepdim=True)
-    elif top_p < 1:
-        ranked, where = logprobs.exp().sort(-1, descending=True)
+        return picked[:, 0], logprobs.gather(-1, picked)[:, 0]
+    chances = logprobs.exp()
+    if top_p < 1:
+        ranked, where = chances.sort(-1, descending=True)
         ranked[ranked.cumsum(-1) - ranked > top_p] = 0.0  # the smallest set that reaches top_p; the likeliest token always stays
-        picked = where.gather(-1, torch.multinomial(ranked, 1, generator=dice))
-    else:
-        picked = torch.multinomial(logprobs.exp(), 1, generator=dice)
+        chances = torch.zeros_like(chances).scatter(-1, where, ranked)
+    # One uniform number a row against the running sum: torch.multinomial draws one for every token of the vocabulary.
+    heap = chances.cumsum(-1)
+    dart = torch.rand(len(heap), 1, generator=dice, device=heap.device) * heap[:, -1:]
+    picked = torch.searchsorted(heap, dart, right=True).clamp(max=heap.shape[-1] - 1)
     return picked[:, 0], logprobs.gather(-1, picked)[:, 0]
 
 
