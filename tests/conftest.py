@@ -1,7 +1,9 @@
-"""What tests of the runner share: a kitchen, patience, and a look for processes left behind."""
+"""What tests of several rooms share: a kitchen, patience, a look for processes left behind, and the data of others."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -51,3 +53,17 @@ def nothing_left() -> Iterator[Callable[[Path], None]]:
                 process.send_signal(signal.SIGKILL)
             except psutil.NoSuchProcess:
                 continue
+
+
+@pytest.fixture(scope="session")
+def external() -> Callable[[str], list[dict]]:
+    """Rows of a JSON-lines file of the folder NBCORE_EXTERNAL, which holds the data of others; skips when there is none."""
+    root = os.environ.get("NBCORE_EXTERNAL")
+    if not root:
+        pytest.skip("NBCORE_EXTERNAL is not set")
+
+    def rows(name: str) -> list[dict]:
+        with (Path(root) / name).open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return rows

@@ -55,7 +55,7 @@ def keep_between(
     kept = [p for p, n in zip(prompts, successes, strict=True) if n is not None and low <= n <= high]
     if len(kept) < least:
         raise PreflightError(
-            f"{len(kept)} of {len(prompts)} prompts have {low} to {high} successes of {samples}; the stage needs {least}. Successes and how many "
-            f"prompts had them: {counts}. Ask more prompts, or others: easier ones if most have 0, harder ones if most have {samples}."
+            f"{len(kept)} of {len(prompts)} prompts have {low} to {high} successes of {samples}; the stage needs {least}. Successes and "
+            f"how many prompts had them: {counts}. Ask more prompts, or others: easier ones if most have 0, harder ones if most have {samples}."
         )
     return Filtered(kept, successes, counts)

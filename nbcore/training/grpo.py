@@ -122,9 +122,9 @@ def train(
 ) -> list[dict[str, float | None]]:
     """Train `loaded.model` in place; returns one row of health numbers a step (the keys of `training.health`).
 
-    observe gets each row and why rewards were missing (a red flag raised there ends the run); keep gets each step's rollouts with rewards by component and
-    advantages. play: how rollouts are made (default: single answers); with config.use_vllm trl's vLLM makes them. states:
-    objects with state_dict and load_state_dict that belong into the checkpoint (references of a pair-wise reward).
+    observe gets each row and why rewards were missing (a red flag raised there ends the run); keep gets each step's rollouts
+    with rewards by component and advantages. play: how rollouts are made (default: single answers; with config.use_vllm trl's
+    vLLM). states: objects with state_dict and load_state_dict that belong into the checkpoint (a pair-wise reward's references).
     Goes on from the newest checkpoint in `folder`. Raises PreflightError, RewardError, and NotFinite at the step whose loss is.
     """
     from transformers.trainer_utils import get_last_checkpoint

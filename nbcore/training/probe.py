@@ -77,7 +77,8 @@ def probe(
         asked = [p for p in prompts[b * options.prompts : (b + 1) * options.prompts] for _ in range(options.group)]
         rollouts = play(model, loaded.tokenizer, asked, options.seed * 7919 + b)
         totals = score(rollouts, rewards).total
-        flat = [a for i in range(0, len(totals), options.group) for a in group_advantages(totals[i : i + options.group], options.advantage).advantages]
+        groups = [group_advantages(totals[i : i + options.group], options.advantage) for i in range(0, len(totals), options.group)]
+        flat = [a for group in groups for a in group.advantages]
         gradients.append(gradient(model, rollouts, flat))
     products = torch.stack(gradients).double()
     products = products @ products.T

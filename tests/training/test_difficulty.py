@@ -1,4 +1,4 @@
-"""The difficulty filter keeps what the current model sometimes solves, counts failures of the judge apart, and says when too little is left."""
+"""The difficulty filter keeps what the model sometimes solves, counts a judge's failures apart, and says when too little is left."""
 
 import pytest
 
@@ -26,8 +26,10 @@ def test_prompts_with_one_to_five_successes_of_eight_stay():
 
 
 def test_a_judge_that_failed_drops_the_prompt_and_is_no_failure_of_the_model():
-    found = keep_between(None, None, PROMPTS, lambda rs: [None if r.item == 3 else v for r, v in zip(rs, solved_by_number(rs), strict=True)],
-                         play, least=1)
+    def failing(rollouts):
+        return [None if r.item == 3 else v for r, v in zip(rollouts, solved_by_number(rollouts), strict=True)]
+
+    found = keep_between(None, None, PROMPTS, failing, play, least=1)
     assert [p.item for p in found.prompts] == [1, 2, 4, 5] and found.counts[None] == 1 and found.successes[3] is None
 
 
