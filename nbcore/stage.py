@@ -61,6 +61,7 @@ class Run:
     seed: int | None
     attempt: int
     resuming: bool
+    headless: bool = False  # executed as a job: draw at the end, not while it runs
     started: str = field(default_factory=lambda: _now())
     _checks: list[dict] = field(default_factory=list, repr=False)
     _tables: dict[str, dict] = field(default_factory=dict, repr=False)
@@ -213,7 +214,7 @@ def open(name: str, needs: Sequence[str] = (), seed: int | None = None) -> Run:
         _tidy(log, attempt, aside=not resuming or log.name == "samples.jsonl")
     if seed is not None:
         _seed(seed)
-    return Run(name, folder, inputs, seed, attempt, resuming)
+    return Run(name, folder, inputs, seed, attempt, resuming, bool(headless))
 
 
 def runs_folder() -> Path:

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jsonschema
 
 from nbcore.chat.template import END_OF_TURN
 
@@ -113,6 +112,8 @@ def validate(call: ToolCall, tools: Sequence[Mapping[str, Any]]) -> str | None:
     schema = by_name[call.name].get("parameters") or {"type": "object", "properties": {}}
     if "properties" in schema and "additionalProperties" not in schema:
         schema = {**schema, "additionalProperties": False}
+    import jsonschema  # here and not above: it loads a grammar of URIs, four seconds of CPU
+
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
     except jsonschema.SchemaError as error:

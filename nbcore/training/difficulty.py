@@ -56,6 +56,6 @@ def keep_between(
     if len(kept) < least:
         raise PreflightError(
             f"{len(kept)} of {len(prompts)} prompts have {low} to {high} successes of {samples}; the stage needs {least}. Successes and "
-            f"how many prompts had them: {counts}. Ask more prompts, or others: easier ones if most have 0, harder ones if most have {samples}."
+            f"how many prompts had them: {counts}. Ask more prompts, or others: easier if most have 0, harder if most have {samples}."
         )
     return Filtered(kept, successes, counts)

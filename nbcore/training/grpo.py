@@ -61,6 +61,8 @@ class Options:
 
 Play = Callable[[Any, Any, Sequence[Prompt], int], list[Rollout]]  # model, tokenizer, one prompt per rollout, seed
 
+Keep = Callable[[int, list[Rollout], Scored, list[float | None]], Mapping[str, float] | None]
+
 
 def single_turn(max_new_tokens: int, temperature: float) -> Play:
     """Rollouts of one answer each, by our sampler."""
@@ -114,7 +116,7 @@ def train(
     folder: Path,
     options: Options,
     observe: Callable[[dict[str, float | None], Mapping[str, int]], None] = lambda row, reasons: None,
-    keep: Callable[[int, list[Rollout], Scored, list[float | None]], None] = lambda step, rollouts, scored, advantages: None,
+    keep: Keep = lambda step, rollouts, scored, advantages: None,
     play: Play | None = None,
     turn_rewards: Callable[[Sequence[Rollout]], list[list[float] | None]] | None = None,
     states: Mapping[str, Any] | None = None,
@@ -123,8 +125,9 @@ def train(
     """Train `loaded.model` in place; returns one row of health numbers a step (the keys of `training.health`).
 
     observe gets each row and why rewards were missing (a red flag raised there ends the run); keep gets each step's rollouts
-    with rewards by component and advantages. play: how rollouts are made (default: single answers; with config.use_vllm trl's
-    vLLM). states: objects with state_dict and load_state_dict that belong into the checkpoint (a pair-wise reward's references).
+    with rewards by component and advantages, and may return numbers that join the step's row. play: how rollouts are made
+    (default: single answers; with config.use_vllm trl's vLLM). states: objects with state_dict and load_state_dict that belong
+    into the checkpoint (a pair-wise reward's references).
     Goes on from the newest checkpoint in `folder`. Raises PreflightError, RewardError, and NotFinite at the step whose loss is.
     """
     from transformers.trainer_utils import get_last_checkpoint

@@ -108,7 +108,7 @@ class Trainer(GRPOTrainer):
         output["tool_mask"] = output["tool_mask"] * present  # out of the loss, still in the context
         counted = (output["completion_mask"] * output["tool_mask"]).sum()
         output["num_items_in_batch"] = self.accelerator.gather(counted).sum()
-        self.keep(self.state.global_step + 1, rollouts, scored, flat)
+        self.row |= self.keep(self.state.global_step + 1, rollouts, scored, flat) or {}
         return output
 
     def _credit(self, rollouts: list[Rollout]) -> list[list[float] | None]:
