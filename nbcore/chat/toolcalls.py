@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from nbcore.chat.template import END_OF_TURN
 
 TAG = re.compile(r"<think>|<tool_call>|</tool_call>")
