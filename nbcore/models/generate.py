@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbcore.models import fused
+import nbcore.models.fused as fused
 
 
 @dataclass(frozen=True)
