@@ -59,6 +59,26 @@ def sample(
     ]
 
 
+def contrast(
+    policy: Loaded, groups: Sequence[Sequence[Rollout]], new_tokens: int = 96, temperature: float = 1.0, seed: int = 0
+) -> list[list[Rollout]]:
+    """The groups, each with one more candidate: what the policy answers to a *neighbouring* instruction, behind its own thought.
+
+    A good answer to another question is rare among a policy's own answers, so a scorer would never learn to look at the
+    question, and the policy would soon find that out. For the nano world's instructions [C].
+    """
+    rng = random.Random(f"neighbours {seed}")
+    near = [traits.neighbour(rng, group[0].item) for group in groups]
+    wider = []
+    for group, (other,) in zip(groups, sample(policy, near, 1, new_tokens, temperature, seed + 1), strict=True):
+        own = group[0]
+        thought, end, _ = own.text.partition("</think>")
+        text = f"{thought}{end}\n\n{parse(other.text).content.strip()}" if end else other.text
+        ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
+        wider.append([*group, Rollout(own.item, own.prompt_ids, ids, text, other.ended, [1] * len(ids), [0.0] * len(ids))])
+    return wider
+
+
 def asked(item: Any) -> list[dict[str, Any]]:
     """The messages of an item that is one user turn."""
     return [{"role": "user", "content": item.text}]
@@ -144,7 +164,8 @@ def _pair(row: Any) -> Pair:
     if truth is not None and not (isinstance(truth, list) and len(truth) == 2 and all(isinstance(t, int | float) for t in truth)):
         raise _Broken(f"truth must be the two scores of chosen and rejected, or null; it is {truth!r}")
     ended = [bool(row.get(f"{name}_ended", True)) for name in ("chosen", "rejected")]
-    return Pair(str(row.get("key") or json.dumps(prompt, ensure_ascii=False, sort_keys=True)), prompt, chosen, rejected, *ended, truth and tuple(truth))
+    key = str(row.get("key") or json.dumps(prompt, ensure_ascii=False, sort_keys=True))
+    return Pair(key, prompt, chosen, rejected, *ended, truth and tuple(truth))
 
 
 def _parts(value: Any, before: list[dict[str, Any]], name: str) -> tuple[list[dict[str, Any]], str]:
@@ -160,6 +181,7 @@ def _parts(value: Any, before: list[dict[str, Any]], name: str) -> tuple[list[di
 
 
 def _messages(value: Any, name: str) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(m, Mapping) and isinstance(m.get("content"), str) and m.get("role") for m in value):
+    whole = isinstance(value, list) and all(isinstance(m, Mapping) and m.get("role") and isinstance(m.get("content"), str) for m in value)
+    if not whole:
         raise _Broken(f"{name} must be a text or a list of messages with role and content")
     return [dict(m) for m in value]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbcore.nano.names import draw
 
@@ -65,6 +65,15 @@ def instructions(count: int, seed: int, side: str = "train") -> list[Instruction
         needed = len(written(item, form).split())
         found.append(Instruction(item.who, facts, asked, form, needed + rng.randint(0, 3)))
     return found
+
+
+def neighbour(rng: random.Random, item: Instruction) -> Instruction:
+    """Another instruction about the same facts: another format, or other traits asked. Its right answer is wrong here."""
+    others = [t for t, _ in item.facts if t not in item.asked]
+    if others and rng.random() < 0.35:
+        kept = [t for t in item.asked if rng.random() < 0.5][: len(item.asked) - 1]
+        return replace(item, asked=tuple(rng.sample([*kept, rng.choice(others)], len(kept) + 1)))
+    return replace(item, format=rng.choice([f for f in FORMATS if f != item.format]))
 
 
 def written(item: Instruction, form: str) -> str:

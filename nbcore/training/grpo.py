@@ -100,6 +100,7 @@ def settings(folder: Path, options: Options, **more: Any) -> Any:
         "learning_rate": options.learning_rate, "lr_scheduler_type": "constant_with_warmup", "warmup_steps": min(5, options.steps // 10),
         "epsilon": options.clip_low, "epsilon_high": options.clip_high, "beta": 0.0, "loss_type": "dapo", "scale_rewards": "none",
         "mask_truncated_completions": True, "weight_decay": 0.0, "max_grad_norm": 1.0, "adam_beta2": 0.99,
+        "adam_epsilon": 1e-5,  # gradients of tokens that no answer uses are smaller: Adam would move them by full steps of noise
         "seed": options.seed, "data_seed": options.seed, "remove_unused_columns": False, "logging_steps": 1,
         "logging_nan_inf_filter": False,
         "report_to": "none", "disable_tqdm": True, "use_cpu": not torch.cuda.is_available(), "bf16": False, "gradient_checkpointing": False,

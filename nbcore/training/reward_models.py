@@ -1,16 +1,21 @@
 """Training of both reward models, each from a policy's weights. Paper sections 3 and 4.
 
-Point-wise: Bradley and Terry's model, P(chosen ≻ rejected) = σ(score difference), by trl's RewardTrainer [C].
+Point-wise [C]: Bradley and Terry's model, P(chosen ≻ rejected) = σ(score difference).
 Pair-wise [C]: a causal model asked in both orders,
 `loss = CE(y1,y2) + CE(y2,y1) + λ · (P(y1≻y2 | y1,y2) + P(y2≻y1 | y2,y1) − 1)²`; the last term (swap-consistency) is zero exactly
 when the verdict does not depend on the order.
-Rows are tokenised by us, the same way as the rewards do. Metrics go into the run's record, a loss that is not finite stops the
-run, and a killed run goes on from its last checkpoint.
+All choices between answers to one prompt are one element of a batch, as in InstructGPT (2203.02155, section 3.5), and what the
+rows share is read once (models.prefixes). trl's RewardTrainer, with which a test compares the loss, reads each answer with its
+prompt again: at nano size that costs two and a half times the tokens. Rows are tokenised by us, the same way as the rewards do.
+Metrics go into the run's record, a loss that is not finite stops the run, a killed run goes on from its last checkpoint.
 Left out on purpose: margins and soft labels, regularisers of the score (scores are centred after training instead).
 """
 
 from __future__ import annotations
 
+import copy
+import json
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,34 +24,43 @@ from typing import Any
 from nbcore.chat.checks import PreflightError, require_distinct_pad, require_finite
 from nbcore.chat.masks import encode_prompt
 from nbcore.data.preferences import Pair
+from nbcore.models import prefixes
 from nbcore.models.load import Loaded
 from nbcore.rewards import pairwise, pointwise
-from nbcore.training.sft import ordered
 
 Log = Callable[[dict[str, float]], None]
 
 
 @dataclass(frozen=True)
-class TwoRows:
-    """The two token rows of one choice: the two answers (point-wise) or the two orders, chosen first and last (pair-wise)."""
+class Group:
+    """All choices of one prompt: token rows, and for each choice the numbers of its two rows.
 
-    one: list[int]
-    other: list[int]
+    Point-wise: rows are answers, a choice is (chosen, rejected). Pair-wise: rows are orders, a choice is (chosen first, chosen last).
+    """
 
-    @property
-    def input_ids(self) -> list[int]:
-        """The longer one: what a batch is padded to."""
-        return max(self.one, self.other, key=len)
+    rows: list[list[int]]
+    choices: list[tuple[int, int]]
 
 
-def answers_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[TwoRows]:
-    """Point-wise rows: prompt and answer, chosen and rejected."""
-    rows = []
-    for pair in pairs:
-        prompt = encode_prompt(tokenizer, pair.prompt)
-        sides = ((pair.chosen, pair.chosen_ended), (pair.rejected, pair.rejected_ended))
-        rows.append(TwoRows(*(pointwise.answered(tokenizer, prompt, text, ended) for text, ended in sides)))
-    return rows
+def answers_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[Group]:
+    """Point-wise groups: each different answer of a prompt is one row."""
+    groups = []
+    for some in _by_prompt(pairs):
+        prompt, rows = encode_prompt(tokenizer, some[0].prompt), dict[tuple[str, bool], int]()
+        sides = [((p.chosen, p.chosen_ended), (p.rejected, p.rejected_ended)) for p in some]
+        choices = [tuple(rows.setdefault(answer, len(rows)) for answer in two) for two in sides]
+        groups.append(Group([pointwise.answered(tokenizer, prompt, text, ended) for text, ended in rows], choices))
+    return groups
+
+
+def orders_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[Group]:
+    """Pair-wise groups: each choice is two rows, the chosen answer first and last."""
+    groups = []
+    for some in _by_prompt(pairs):
+        asked = [comparison_of(pair) for pair in some]
+        rows = [pairwise.encode(tokenizer, c) for one in asked for c in (one, one.swapped())]
+        groups.append(Group(rows, [(i, i + 1) for i in range(0, len(rows), 2)]))
+    return groups
 
 
 def comparison_of(pair: Pair) -> pairwise.Comparison:
@@ -55,82 +69,60 @@ def comparison_of(pair: Pair) -> pairwise.Comparison:
     return pairwise.Comparison(pairwise.question_of(pair.prompt), first, second)
 
 
-def orders_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[TwoRows]:
-    """Pair-wise rows: the prompt in both orders, chosen first and chosen last."""
-    asked = [comparison_of(pair) for pair in pairs]
-    return [TwoRows(pairwise.encode(tokenizer, c), pairwise.encode(tokenizer, c.swapped())) for c in asked]
-
-
 def train_pointwise(
-    policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 32, learning_rate: float = 5e-4, seed: int = 0,
+    policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 4, learning_rate: float = 1e-3, seed: int = 0,
     save_every: int = 0, log: Log = lambda row: None,
 ) -> tuple[pointwise.PointwiseModel, list[dict[str, float]]]:  # fmt: skip
-    """A scorer after `steps` of `batch` pairs, centred on its training answers, and the logged rows. The policy stays as it is.
+    """A scorer after `steps` of `batch` prompts with all their choices, centred on its training answers, and the logged rows.
 
-    Raises PreflightError for rows that do not fit the model and for scores that are all equal; NotFinite at a loss that is not.
+    The policy stays as it is. Raises PreflightError for rows that do not fit the model and for scores that are all equal, NotFinite
+    at a loss that is not finite.
     """
-    import statistics
+    scorer, groups = pointwise.from_policy(policy), answers_of(policy.tokenizer, pairs)
 
-    from datasets import Dataset
-    from trl import RewardConfig, RewardTrainer
+    def measured(hidden: Any, chosen: list[int], rejected: list[int]) -> tuple[Any, dict[str, Any]]:
+        scores = scorer.model.score(hidden)[:, 0].float()
+        return pointwise_loss(scores[chosen], scores[rejected])
 
-    scorer = pointwise.from_policy(policy)
-    rows = answers_of(policy.tokenizer, pairs)
-    _preflight(policy, rows, pairs)
-    ranked, (history, record) = ordered(rows, batch, seed), _recorder(log, {})
-    trainer = RewardTrainer(
-        model=scorer.model, processing_class=policy.tokenizer, callbacks=[record],
-        train_dataset=Dataset.from_dict({"chosen_ids": [r.one for r in ranked], "rejected_ids": [r.other for r in ranked]}),
-        args=RewardConfig(**_settings(folder, steps, batch, learning_rate, seed, save_every), max_length=None, dataset_num_proc=None),
-    )  # fmt: skip
-    _run(trainer, folder, seed)
-    scores = [s for s in scorer.raw([ids for r in rows for ids in (r.one, r.other)]) if s is not None]
+    history = _train(scorer.model, policy, groups, measured, folder, steps, batch, learning_rate, seed, save_every, log)
+    scores = [s for s in scorer.raw([row for group in groups for row in group.rows]) if s is not None]
     if len(scores) < 2 or statistics.pstdev(scores) == 0:
-        raise PreflightError("The reward model gives every answer the same score: it has learned nothing. Train longer or look at the pairs.")
+        raise PreflightError("The reward model gives every answer the same score: nothing was learned. Train longer, or look at the pairs.")
     scorer.mean, scorer.sd = statistics.fmean(scores), statistics.pstdev(scores)
     return scorer, history
 
 
 def train_pairwise(
-    policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 32, learning_rate: float = 5e-4,
+    policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 4, learning_rate: float = 1e-3,
     consistency: float = 1.0, seed: int = 0, save_every: int = 0, log: Log = lambda row: None,
 ) -> tuple[pairwise.PairwiseModel, list[dict[str, float]]]:  # fmt: skip
-    """A judge after `steps` of `batch` pairs in both orders, and the logged rows. Trains a copy of the policy.
+    """A judge after `steps` of `batch` prompts with all their choices in both orders, and the logged rows. The policy stays as it is.
 
-    consistency: λ. Raises PreflightError for rows that do not fit the model; NotFinite at a loss that is not.
+    consistency: λ. Raises PreflightError for rows that do not fit the model, NotFinite at a loss that is not finite.
     """
-    import copy
+    judge = pairwise.PairwiseModel(Loaded(copy.deepcopy(policy.model), policy.tokenizer, policy.source))
+    verdicts = pairwise.verdict_ids(policy.tokenizer)
 
-    from datasets import Dataset
-    from transformers import Trainer, TrainingArguments
+    def measured(hidden: Any, first: list[int], last: list[int]) -> tuple[Any, dict[str, Any]]:
+        odds = pairwise.log_odds(judge.loaded.model, hidden, verdicts)
+        return pairwise_loss(odds[first], odds[last], consistency)
 
-    model, tokenizer = copy.deepcopy(policy.model), policy.tokenizer
-    rows, verdicts = orders_of(tokenizer, pairs), pairwise.verdict_ids(tokenizer)
-    _preflight(policy, rows, pairs)
-    seen: dict[str, float] = {}
+    groups = orders_of(policy.tokenizer, pairs)
+    return judge, _train(judge.loaded.model, policy, groups, measured, folder, steps, batch, learning_rate, seed, save_every, log)
 
-    class PairwiseTrainer(Trainer):
-        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
-            chosen_first, chosen_last = pairwise.log_odds(model, inputs, verdicts).chunk(2)
-            loss, parts = pairwise_loss(chosen_first, chosen_last, consistency)
-            seen.update({name: float(part) for name, part in parts.items()})
-            return (loss, {}) if return_outputs else loss
 
-    ranked, (history, record) = ordered(rows, batch, seed), _recorder(log, seen)
-    trainer = PairwiseTrainer(
-        model=model, processing_class=tokenizer, callbacks=[record],
-        train_dataset=Dataset.from_dict({"one": [r.one for r in ranked], "other": [r.other for r in ranked]}),
-        data_collator=lambda two: pairwise.left_padded([t["one"] for t in two] + [t["other"] for t in two], tokenizer.pad_token_id),
-        args=TrainingArguments(**_settings(folder, steps, batch, learning_rate, seed, save_every), remove_unused_columns=False),
-    )  # fmt: skip
-    _run(trainer, folder, seed)
-    return pairwise.PairwiseModel(Loaded(model, tokenizer, policy.source)), history
+def pointwise_loss(chosen: Any, rejected: Any) -> tuple[Any, dict[str, Any]]:
+    """Bradley–Terry: mean of −log σ(chosen − rejected) over choices, and its parts."""
+    from torch.nn.functional import logsigmoid
+
+    margin = chosen - rejected
+    return -logsigmoid(margin).mean(), {"accuracy": (margin > 0).float().mean(), "margin": margin.mean()}
 
 
 def pairwise_loss(chosen_first: Any, chosen_last: Any, consistency: float) -> tuple[Any, dict[str, Any]]:
-    """The loss of both orders and its parts, from log-odds of verdict "A" (one entry a pair): chosen shown first, chosen shown last.
+    """The loss of both orders and its parts, from log-odds of the verdict "A" (one entry a choice).
 
-    `P(y2≻y1 | y2,y1)` is the chance that verdict "A" is given when the rejected answer stands first.
+    When the chosen answer is shown last, the first one is the rejected: P(y2≻y1 | y2,y1) is the chance of "A" there.
     """
     from torch.nn.functional import logsigmoid
 
@@ -141,53 +133,75 @@ def pairwise_loss(chosen_first: Any, chosen_last: Any, consistency: float) -> tu
     return cross_entropy + consistency * swap, {"cross_entropy": cross_entropy, "swap": swap, "accuracy": right, "flips": flips}
 
 
-def _settings(folder: Path, steps: int, batch: int, learning_rate: float, seed: int, save_every: int) -> dict[str, Any]:
-    """What both trainers are told: CPU or one GPU, linear warm-up and cosine decay, rows in the order given."""
+def _train(
+    model: Any, policy: Loaded, groups: Sequence[Group], measured: Callable[..., tuple[Any, dict[str, Any]]], folder: Path,
+    steps: int, batch: int, learning_rate: float, seed: int, save_every: int, log: Log,
+) -> list[dict[str, float]]:  # fmt: skip
+    """Train `model` in place; `measured` gives loss and parts from the rows' last hidden states and the rows of each choice."""
     import torch
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+    from transformers.trainer_utils import get_last_checkpoint
 
-    return dict(
-        output_dir=str(folder), max_steps=steps, per_device_train_batch_size=batch, learning_rate=learning_rate, seed=seed,
-        lr_scheduler_type="cosine", warmup_steps=max(1, steps // 20), weight_decay=0.0, max_grad_norm=1.0, logging_steps=1,
-        logging_nan_inf_filter=False, report_to="none", disable_tqdm=True, use_cpu=not torch.cuda.is_available(), bf16=False,
-        gradient_checkpointing=False, dataloader_pin_memory=False, train_sampling_strategy="sequential",
-        save_strategy="steps" if save_every else "no", save_steps=max(1, save_every), save_total_limit=1,
-    )  # fmt: skip
-
-
-def _recorder(log: Log, seen: dict[str, float]) -> tuple[list[dict[str, float]], Any]:
-    """(the rows logged so far, the callback that adds to them and stops at a loss that is not finite). seen: parts of the last loss."""
-    from transformers import TrainerCallback
-
+    pad = _preflight(policy, groups)
+    parts: dict[str, float] = {}
     history: list[dict[str, float]] = []
+
+    class RewardModelTrainer(Trainer):
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
+            some, starts = inputs["groups"], [0]
+            for group in some:
+                starts.append(starts[-1] + len(group.rows))
+            hidden = prefixes.ends(model.base_model, [prefixes.tree(group.rows) for group in some], pad)
+            choices = [(i + start, j + start) for group, start in zip(some, starts, strict=False) for i, j in group.choices]
+            loss, found = measured(hidden, [i for i, _ in choices], [j for _, j in choices])
+            parts.update({name: float(value.detach()) for name, value in found.items()})
+            return (loss, {}) if return_outputs else loss
 
     class Record(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, logs: dict | None = None, **_: Any) -> None:
             if logs and "loss" in logs:
-                named = ("loss", "learning_rate", "grad_norm", "accuracy", "margin")
-                history.append({"step": state.global_step, **{n: float(logs[n]) for n in named if n in logs}, **seen})
+                kept = {n: float(logs[n]) for n in ("loss", "learning_rate", "grad_norm") if n in logs}
+                history.append({"step": state.global_step, **kept, **parts})
                 log(history[-1])
                 require_finite("loss", history[-1]["loss"])
 
-    return history, Record()
-
-
-def _run(trainer: Any, folder: Path, seed: int) -> None:
-    import torch
-    from transformers import PrinterCallback
-    from transformers.trainer_utils import get_last_checkpoint
-
     folder.mkdir(parents=True, exist_ok=True)
+    settings = TrainingArguments(
+        output_dir=str(folder), max_steps=steps, per_device_train_batch_size=batch, learning_rate=learning_rate, seed=seed,
+        lr_scheduler_type="cosine", warmup_steps=max(1, steps // 20), weight_decay=0.0, max_grad_norm=1.0, logging_steps=1,
+        logging_nan_inf_filter=False, report_to="none", disable_tqdm=True, use_cpu=not torch.cuda.is_available(), bf16=False,
+        dataloader_pin_memory=False, remove_unused_columns=False,
+        save_strategy="steps" if save_every else "no", save_steps=max(1, save_every), save_total_limit=1,
+    )  # fmt: skip
+    trainer = RewardModelTrainer(
+        model=model, args=settings, train_dataset=list(groups), data_collator=lambda some: {"groups": some},
+        processing_class=policy.tokenizer, callbacks=[Record()],
+    )  # fmt: skip
     trainer.remove_callback(PrinterCallback)  # the record has every row; a line a step would drown the notebook
     torch.manual_seed(seed)
+    model.train()
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
-    trainer.model.eval()
+    model.eval()
+    return history
 
 
-def _preflight(policy: Loaded, rows: Sequence[TwoRows], pairs: Sequence[Pair]) -> None:
-    """What would waste the training: no pairs, rows that do not fit, a padding token that is the end of turn."""
+def _preflight(policy: Loaded, groups: Sequence[Group]) -> int:
+    """The padding token, after what would waste the training was looked for: no pairs, rows that do not fit, a padding that ends turns."""
     require_distinct_pad(policy.tokenizer)
-    if not rows:
+    if not groups:
         raise PreflightError("There are no pairs to train on.")
     room = policy.model.config.max_position_embeddings
-    if too_long := [p.key for p, r in zip(pairs, rows, strict=True) if len(r.input_ids) > room]:
-        raise PreflightError(f"{len(too_long)} of {len(rows)} pairs exceed the model's {room} positions: {too_long[:3]}. Leave them out.")
+    longest = [max(map(len, group.rows)) for group in groups]
+    if too_long := sum(length > room for length in longest):
+        raise PreflightError(
+            f"{too_long} of {len(groups)} prompts have rows of up to {max(longest)} tokens, and the model has {room} positions: "
+            "leave out their pairs."
+        )
+    return policy.tokenizer.pad_token_id
+
+
+def _by_prompt(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    found: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault(json.dumps(pair.prompt, sort_keys=True), []).append(pair)
+    return list(found.values())
