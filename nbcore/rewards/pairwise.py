@@ -19,6 +19,7 @@ from typing import Any
 
 from nbcore.chat.masks import encode_prompt
 from nbcore.chat.toolcalls import parse
+from nbcore.models import prefixes
 from nbcore.models.load import Loaded
 from nbcore.rewards.rollouts import Reward, Rollout
 
@@ -65,19 +66,9 @@ def verdict_ids(tokenizer: Any) -> tuple[int, int]:
     return ids[0][0], ids[1][0]
 
 
-def left_padded(rows: Sequence[Sequence[int]], pad: int) -> dict[str, Any]:
-    """Rows as one batch whose last position is the last token of each: ids, mask, positions (rows x width)."""
-    import torch
-
-    width = max(map(len, rows))
-    ids = torch.tensor([[*[pad] * (width - len(row)), *row] for row in rows])
-    seen = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return {"input_ids": ids, "attention_mask": seen, "position_ids": (seen.cumsum(-1) - 1).clamp(min=0)}
-
-
-def log_odds(model: Any, batch: Mapping[str, Any], verdicts: tuple[int, int]) -> Any:
-    """log P(A) − log P(B) of each row (rows)."""
-    logits = model(**batch, use_cache=False, logits_to_keep=1).logits[:, -1].float()
+def log_odds(model: Any, hidden: Any, verdicts: tuple[int, int]) -> Any:
+    """log P(A) − log P(B) from the last hidden states of prompts (rows x hidden): one number a row."""
+    logits = model.get_output_embeddings()(hidden).float()
     return logits[:, verdicts[0]] - logits[:, verdicts[1]]
 
 
@@ -86,7 +77,6 @@ class PairwiseModel:
     """A judge: a causal model and its tokenizer. Equal comparisons of one call are asked once."""
 
     loaded: Loaded
-    batch: int = 128  # rows of one forward pass
     missing: Counter[str] = field(default_factory=Counter)
 
     def probability(self, comparisons: Sequence[Comparison]) -> list[float | None]:
@@ -96,19 +86,16 @@ class PairwiseModel:
         tokenizer, model = self.loaded.tokenizer, self.loaded.model
         verdicts, room = verdict_ids(tokenizer), model.config.max_position_embeddings
         rows = {c: encode(tokenizer, c) for c in dict.fromkeys(comparisons)}
-        found: dict[Comparison, float | None] = {c: None for c, row in rows.items() if len(row) > room}
-        reasons = dict.fromkeys(found, f"the question and both answers take more than {room} tokens")
-        order = sorted((c for c in rows if c not in found), key=lambda c: len(rows[c]))
+        fit, found = [c for c in rows if len(rows[c]) <= room], dict[Comparison, float]()
         with torch.inference_mode():
-            for start in range(0, len(order), self.batch):
-                picked = order[start : start + self.batch]
-                batch = {n: t.to(model.device) for n, t in left_padded([rows[c] for c in picked], tokenizer.pad_token_id).items()}
-                found.update(zip(picked, log_odds(model, batch, verdicts).sigmoid().tolist(), strict=True))
-        for c in order:
-            if not math.isfinite(found[c]):
-                found[c], reasons[c] = None, "the verdict is not finite"
-        self.missing.update(reasons[c] for c in comparisons if found[c] is None)
-        return [found[c] for c in comparisons]
+            for numbers, hidden in prefixes.read(model.base_model, [rows[c] for c in fit], tokenizer.pad_token_id):
+                found.update(zip((fit[n] for n in numbers), log_odds(model, hidden, verdicts).sigmoid().tolist(), strict=True))
+        for c in comparisons:
+            if c not in found:
+                self.missing[f"the question and both answers take more than {room} tokens"] += 1
+            elif not math.isfinite(found[c]):
+                self.missing["the verdict is not finite"] += 1
+        return [found[c] if c in found and math.isfinite(found[c]) else None for c in comparisons]
 
     def both_orders(self, comparisons: Sequence[Comparison]) -> list[float | None]:
         """½ [P(first | first, second) + 1 − P(second | second, first)]: no place is favoured. None where an order is missing."""

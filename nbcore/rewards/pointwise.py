@@ -3,8 +3,8 @@
 A causal model whose last layer gives one number at the last token of the row [C]; scores are centred and scaled to mean 0 and
 deviation 1 on the training answers, so that "+1" means the same for every reward model. A score is a function of the *text*:
 two tokenisations of one text get one score, so a policy gains nothing by spelling a word in unusual pieces.
-Known silent fault: a score that is read at the padding, or that shifts with the batch. A test holds scores alone and in a
-padded batch equal. What cannot be scored is None, counted in `missing` with its reason.
+Known silent fault: a score that is read at the padding, or that shifts with the batch. A test holds scores alone, in a batch
+and by transformers' own classifier equal. What cannot be scored is None, counted in `missing` with its reason.
 Left out on purpose: training (training.reward_models), ensembles, scores of single steps.
 """
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nbcore.models import prefixes
 from nbcore.models.load import Loaded
 from nbcore.rewards.rollouts import Rollout
 
@@ -29,7 +30,6 @@ class PointwiseModel:
     tokenizer: Any
     mean: float = 0.0
     sd: float = 1.0
-    batch: int = 128  # rows of one forward pass
     missing: Counter[str] = field(default_factory=Counter)
 
     def __call__(self, rollouts: Sequence[Rollout]) -> list[float | None]:
@@ -45,25 +45,17 @@ class PointwiseModel:
         import torch
 
         room, found = self.model.config.max_position_embeddings, dict[int, float | None]()
-        for i, row in enumerate(rows):
-            if not 0 < len(row) <= room:
-                self.missing[f"a row must have 1 to {room} tokens"] += 1
-                found[i] = None
-        order = sorted((i for i in range(len(rows)) if i not in found), key=lambda i: len(rows[i]))
-        pad = self.tokenizer.pad_token_id
+        fit = [i for i, row in enumerate(rows) if 0 < len(row) <= room]
         with torch.inference_mode():
-            for start in range(0, len(order), self.batch):
-                picked = order[start : start + self.batch]
-                width = len(rows[picked[-1]])
-                ids = torch.tensor([[*rows[i], *[pad] * (width - len(rows[i]))] for i in picked], device=self.model.device)
-                seen = torch.tensor([[1] * len(rows[i]) + [0] * (width - len(rows[i])) for i in picked], device=self.model.device)
-                scores = self.model(input_ids=ids, attention_mask=seen, use_cache=False).logits[:, 0].float().tolist()
-                found.update(zip(picked, scores, strict=True))
-        for i in order:
-            if not math.isfinite(found[i]):
+            for numbers, hidden in prefixes.read(self.model.base_model, [rows[i] for i in fit], self.tokenizer.pad_token_id):
+                found.update(zip((fit[n] for n in numbers), self.model.score(hidden)[:, 0].float().tolist(), strict=True))
+        for i in range(len(rows)):
+            if i not in found:
+                self.missing[f"a row must have 1 to {room} tokens"] += 1
+            elif not math.isfinite(found[i]):
                 self.missing["the score is not finite"] += 1
                 found[i] = None
-        return [found[i] for i in range(len(rows))]
+        return [found.get(i) for i in range(len(rows))]
 
 
 def answered(tokenizer: Any, prompt_ids: Sequence[int], text: str, ended: bool = True) -> list[int]:
