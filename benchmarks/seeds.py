@@ -1,16 +1,19 @@
-"""Does SFT lift the nano suites, over several training seeds? `python benchmarks/seeds.py RUN RUN RUN`
+"""What does each stage lift, over several training seeds? `python benchmarks/seeds.py RUN RUN RUN`
 
 Reads the records of finished nano runs that differ in their seed (nbcore run nano --set seed=0, 1, 2) and prints, for each suite,
-the score of base and SFT over all seeds and the paired lift, with 95 % intervals. The questions are the same in each run; the
-interval resamples questions, each with all its seeds and samples, and the spread between seeds is printed beside it.
+every stage's score over all seeds and the paired difference to the stage before, with 95 % intervals; then the win rates on align,
+by the hidden annotator. The questions are the same in each run; the interval resamples questions, each with all its seeds and
+samples, and the spread between seeds is printed beside it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
 
+from nbcore.evaluation.answers import win_rate
 from nbcore.evaluation.statistics import mean_interval, paired_difference
 
 
@@ -25,15 +28,20 @@ def main(runs: list[Path]) -> None:
     if len(runs) < 3:
         sys.exit("A claim needs three seeds or more: give the folders of three finished runs with different seeds.")
     found = [scores(run) for run in runs]
-    print(f"{'suite':>10} {'base':>22} {'SFT':>22} {'paired lift':>24}  SFT by seed")
-    for suite in dict.fromkeys(suite for suite, _ in found[0]):
-        items = range(len(found[0][suite, "base"]))
-        pooled = {model: [sum((run[suite, model][i] for run in found), []) for i in items] for model in ("base", "SFT")}
-        base, tuned = mean_interval(pooled["base"]), mean_interval(pooled["SFT"])
-        lift = paired_difference(pooled["base"], pooled["SFT"])
-        seeds = " ".join(f"{mean_interval(run[suite, 'SFT']).mean:.3f}" for run in found)
-        told = [f"{x.mean:.3f} [{x.low:.3f}, {x.high:.3f}]" for x in (base, tuned, lift)]
-        print(f"{suite:>10} {told[0]:>22} {told[1]:>22} {told[2]:>24}  {seeds}")
+    suites, names = (list(dict.fromkeys(key[n] for key in found[0])) for n in (0, 1))
+    pooled = {key: [sum((run[key][i] for run in found), []) for i in range(len(rows))] for key, rows in found[0].items()}
+    print(f"{'suite':>10} {'model':>12} {'score':>22} {'to the one before':>26}  by seed")
+    for suite in suites:
+        for before, name in itertools.pairwise([None, *names]):
+            told = [mean_interval(pooled[suite, name])]
+            told += [paired_difference(pooled[suite, before], pooled[suite, name])] if before else []
+            said = [f"{x.mean:+.3f} [{x.low:+.3f}, {x.high:+.3f}]" for x in told] + ([""] if not before else [])
+            seeds = " ".join(f"{mean_interval(run[suite, name]).mean:.3f}" for run in found)
+            print(f"{suite:>10} {name:>12} {said[0]:>22} {said[1]:>26}  {seeds}")
+    for before, name in itertools.pairwise(names[1:]):
+        rate = win_rate(pooled["align", name], pooled["align", before])
+        seeds = " ".join(f"{win_rate(run['align', name], run['align', before]).mean:.3f}" for run in found)
+        print(f"{name} against {before}: wins {rate.mean:.3f} [{rate.low:.3f}, {rate.high:.3f}], ties half  by seed {seeds}")
 
 
 if __name__ == "__main__":

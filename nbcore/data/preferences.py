@@ -62,20 +62,25 @@ def sample(
 def contrast(
     policy: Loaded, groups: Sequence[Sequence[Rollout]], new_tokens: int = 96, temperature: float = 1.0, seed: int = 0
 ) -> list[list[Rollout]]:
-    """The groups, each with one more candidate: what the policy answers to a *neighbouring* instruction, behind its own thought.
+    """The groups, each with two more candidates, behind the policy's own thought. For the nano world's instructions [C].
 
-    A good answer to another question is rare among a policy's own answers, so a scorer would never learn to look at the
-    question, and the policy would soon find that out. For the nano world's instructions [C].
+    One is what the policy answers to a *neighbouring* instruction: a good answer to another question is rare among a policy's own
+    answers, so a scorer would never learn to look at the question, and the policy would soon find that out. The other is its own
+    answer with the friendly line put on or taken off: a scorer that likes short answers must learn what does not matter.
     """
     rng = random.Random(f"neighbours {seed}")
     near = [traits.neighbour(rng, group[0].item) for group in groups]
     wider = []
     for group, (other,) in zip(groups, sample(policy, near, 1, new_tokens, temperature, seed + 1), strict=True):
-        own = group[0]
+        own, made = group[0], []
         thought, end, _ = own.text.partition("</think>")
-        text = f"{thought}{end}\n\n{parse(other.text).content.strip()}" if end else other.text
-        ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
-        wider.append([*group, Rollout(own.item, own.prompt_ids, ids, text, other.ended, [1] * len(ids), [0.0] * len(ids))])
+        answer = parse(own.text).content.strip()
+        toggled = answer.removesuffix(traits.FRIENDLY).rstrip() if traits.friendly(answer) else f"{answer}\n{traits.FRIENDLY}"
+        for content, ended in ((parse(other.text).content.strip(), other.ended), (toggled, own.ended)):
+            text = f"{thought}{end}\n\n{content}" if end else content
+            ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
+            made.append(Rollout(own.item, own.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids)))
+        wider.append([*group, *made])
     return wider
 
 

@@ -70,7 +70,7 @@ def instructions(count: int, seed: int, side: str = "train") -> list[Instruction
 def neighbour(rng: random.Random, item: Instruction) -> Instruction:
     """Another instruction about the same facts: another format, or other traits asked. Its right answer is wrong here."""
     others = [t for t, _ in item.facts if t not in item.asked]
-    if others and rng.random() < 0.35:
+    if others and rng.random() < 0.5:
         kept = [t for t in item.asked if rng.random() < 0.5][: len(item.asked) - 1]
         return replace(item, asked=tuple(rng.sample([*kept, rng.choice(others)], len(kept) + 1)))
     return replace(item, format=rng.choice([f for f in FORMATS if f != item.format]))
@@ -146,7 +146,7 @@ def rambling(rng: random.Random, item: Instruction) -> str:
     if kind == "format":
         return written(item, rng.choice([f for f in FORMATS if f != item.format]))
     told = " ".join(f"{item.who} {trait} {value}." for trait, value in item.facts)
-    return f"{right} {told}" if kind == "extra" else f"{right} " + " ".join([f"That is what {item.who} {item.asked[0]}."] * rng.randint(1, 6))
+    return f"{right} {told if kind == 'extra' else ' '.join([f'That is what {item.who} {item.asked[0]}.'] * rng.randint(1, 6))}"
 
 
 def _bare(answer: str) -> str:
