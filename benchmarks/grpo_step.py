@@ -102,11 +102,13 @@ def main() -> None:
         options = grpo.Options(steps=rounds + 2, prompts=PROMPTS, group=GROUP, max_new_tokens=NEW, learning_rate=1e-9, refill=0, kl_every=0)
         config = grpo.settings(Path(folder) / "ours", options, mask_truncated_completions=False)
         reward = [Component("length", lambda rollouts: [float(r.ids[0] % 7) for r in rollouts])]
-        mine = grpo.trainer_of(ours, [grpo.Prompt(t, r) for t, r in zip(text, rows, strict=True)], reward, Path(folder), options, config=config)
+        prompts = [grpo.Prompt(t, r) for t, r in zip(text, rows, strict=True)]
+        mine = grpo.trainer_of(ours, prompts, reward, Path(folder), options, config=config)
         args = GRPOConfig(
-            str(Path(folder) / "trl"), max_steps=rounds + 2, per_device_train_batch_size=PROMPTS * GROUP, num_generations=GROUP, use_cpu=True,
-            max_completion_length=NEW, learning_rate=1e-9, report_to="none", save_strategy="no", bf16=False, gradient_checkpointing=False,
-            disable_tqdm=True, logging_steps=1, beta=0.0, temperature=1.0, generation_kwargs={"min_new_tokens": NEW},
+            str(Path(folder) / "trl"), max_steps=rounds + 2, per_device_train_batch_size=PROMPTS * GROUP, num_generations=GROUP,
+            use_cpu=True, max_completion_length=NEW, learning_rate=1e-9, report_to="none", save_strategy="no",
+            bf16=False, gradient_checkpointing=False, disable_tqdm=True, logging_steps=1, beta=0.0, temperature=1.0,
+            generation_kwargs={"min_new_tokens": NEW},
         )
         theirs = GRPOTrainer(
             model=stock.model, args=args, processing_class=stock.tokenizer,
@@ -125,7 +127,8 @@ def main() -> None:
                     spent[name].append(time.process_time() - started)
     middle = SimpleNamespace(**{name: statistics.median(times) for name, times in spent.items()})
     print(f"CPU seconds a step: floor {middle.floor:.3f}, ours {middle.ours:.3f}, trl {middle.trl:.3f}")
-    print(f"ours / floor {middle.ours / middle.floor:.2f}   ours / trl {middle.ours / middle.trl:.2f}   trl / floor {middle.trl / middle.floor:.2f}")
+    ratios = {"ours / floor": middle.ours / middle.floor, "ours / trl": middle.ours / middle.trl, "trl / floor": middle.trl / middle.floor}
+    print("   ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()))
 
 
 if __name__ == "__main__":

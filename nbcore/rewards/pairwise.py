@@ -128,6 +128,14 @@ class References:
                 self.answers[key], self.met[key] = better[len(better) // 2][0], []
                 self.replaced += 1
 
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint of the stage has to hold: a resumed run compares with the same references."""
+        return {"answers": dict(self.answers), "replaced": self.replaced, "met": {key: list(beaten) for key, beaten in self.met.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.answers, self.replaced = dict(state["answers"]), state["replaced"]
+        self.met = defaultdict(list, {key: list(beaten) for key, beaten in state["met"].items()})
+
 
 def against_reference(judge: PairwiseModel, references: References) -> Reward:
     """The reward 0 … 1: the chance that a rollout beats the reference of its prompt, asked in both orders.

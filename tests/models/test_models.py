@@ -85,8 +85,9 @@ def test_both_ways_to_read_agree_with_transformers_whatever_the_heads_share(nano
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(shared)
-    config = LlamaConfig(vocab_size=832, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=shared, head_dim=32,
-                         intermediate_size=96, initializer_range=0.3, bos_token_id=None, eos_token_id=nano.tokenizer.eos_token_id)
+    config = LlamaConfig(vocab_size=832, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=shared,
+                         head_dim=32, intermediate_size=96, initializer_range=0.3,
+                         bos_token_id=None, eos_token_id=nano.tokenizer.eos_token_id)
     model, rows = LlamaForCausalLM(config).eval(), prompts(nano.tokenizer)
     wanted = [reference(model, nano.tokenizer, row, 12) for row in rows]
     assert fused.supports(model)

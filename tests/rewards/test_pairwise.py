@@ -139,3 +139,14 @@ def test_the_reward_replaces_a_beaten_reference_after_the_step_that_it_judged(ju
     assert references.replaced == 1 and pairwise.shown(references.answers["a"].text) == better
     assert pairwise.shown(references.answers["b"].text) == "kept"
     assert reward([answer(better)]) == pytest.approx([0.5], abs=1e-6), "and from now on by the new one, which is itself"
+
+
+def test_a_checkpoint_of_the_references_goes_on_where_they_were():
+    first = References({"a": answer("figs")}, least=2)
+    first.record("a", judged(0.9))
+    again = References({"a": answer("other")}, least=2)
+    again.load_state_dict(first.state_dict())
+    assert again.answers == first.answers and again.met == first.met and again.replaced == 0
+    for references in (first, again):
+        references.record("a", judged(0.9))
+    assert again.replaced == first.replaced == 1 and again.answers == first.answers

@@ -254,8 +254,8 @@ def test_a_flag_raised_by_the_observer_ends_the_run_at_that_step(loaded, tmp_pat
 
 def test_breakdown_and_advantages_reach_the_record(loaded, tmp_path):
     kept = []
-    rows = grpo.train(loaded, prompts(loaded), [Component("lucky", lucky), Component("half", lambda rs: [0.5] * len(rs), 2.0)], tmp_path, QUICK,
-               keep=lambda *given: kept.append(given) or {"truth": 0.25})
+    parts = [Component("lucky", lucky), Component("half", lambda rs: [0.5] * len(rs), 2.0)]
+    rows = grpo.train(loaded, prompts(loaded), parts, tmp_path, QUICK, keep=lambda *given: kept.append(given) or {"truth": 0.25})
     step, rollouts, scored, advantages = kept[0]
     assert step == 1 and len(rollouts) == len(advantages) == 8
     assert scored.total == [lucky([r])[0] + 1.0 for r in rollouts] and scored.parts["half"] == [0.5] * 8
