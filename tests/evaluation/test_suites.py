@@ -15,7 +15,7 @@ def nano():
 def said(monkeypatch, *texts, ended=True):
     """Let the sampler write given texts; everything after it is the real thing."""
     rows = iter(texts)
-    monkeypatch.setattr(suites, "generate", lambda *_, **__: [models.Completion([1], text, ended) for text in rows])
+    monkeypatch.setattr(suites, "generate", lambda *_, **__: [models.Completion([1], text, ended, [0.0]) for text in rows])
 
 
 def think(text):
