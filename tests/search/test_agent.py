@@ -1,5 +1,7 @@
 """The agent loop, with a scripted model: what it writes is kept token by token, tools answer, bad calls are counted."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -13,17 +15,21 @@ QUESTION = [{"role": "user", "content": "What is the river of Pala?"}]
 
 
 class Scripted:
-    """Writes given turns in order: a real `generate` interface without chance."""
+    """Writes given turns in order, token by token: the interface of a causal model with a cache, without chance."""
 
     device = torch.device("cpu")
 
     def __init__(self, tokenizer, *turns, positions=2048):
-        self.tokenizer, self.turns = tokenizer, list(turns)
+        self.tokenizer, self.turns, self.left = tokenizer, list(turns), []
         self.config = type("Config", (), {"max_position_embeddings": positions})
 
-    def generate(self, input_ids, max_new_tokens, **_):
-        ids = self.tokenizer.encode(self.turns.pop(0))[:max_new_tokens]
-        return torch.cat([input_ids, torch.tensor([ids]).repeat(len(input_ids), 1)], dim=1)
+    def __call__(self, input_ids, past_key_values=None, **_):
+        if past_key_values is None:  # a prompt is read: the next turn begins
+            self.left = self.tokenizer.encode(self.turns.pop(0))
+        logits = torch.full((len(input_ids), 1, len(self.tokenizer)), -1e9)
+        logits[:, :, self.left[0]] = 0.0
+        self.left = self.left[1:] or self.left  # a turn without an end goes on with its last token
+        return SimpleNamespace(logits=logits, past_key_values="read")
 
 
 @pytest.fixture(scope="module")
