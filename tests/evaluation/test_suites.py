@@ -70,7 +70,7 @@ def test_a_thought_that_never_closes_is_malformed(nano, monkeypatch):
     made, pages = suites.items("align", 2, 0)
     said(monkeypatch, "<think>\nand on", think(traits.written(made[1], made[1].format)))
     records = suites.run("align", nano.model, nano.tokenizer, made, pages, samples=1)
-    assert [s.malformed for s in records] == [True, False] and records[1].score == 1.0
+    assert [s.malformed for s in records] == [True, False] and records[1].score == 1.0 - traits.TASTE
 
 
 def test_pass_at_k_counts_items_and_avg_at_k_samples():
