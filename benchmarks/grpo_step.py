@@ -116,7 +116,8 @@ def main() -> None:
             reward_funcs=lambda completion_ids, **_: [float(ids[0] % 7) for ids in completion_ids],
         )
         theirs._tokenize_prompts = lambda prompts: ([rows[i % len(rows)] for i in range(len(prompts))], None, {})  # equal lengths
-        theirs.remove_callback(PrinterCallback)
+        for trainer in (mine, theirs):
+            trainer.remove_callback(PrinterCallback)
         steps = {"floor": floor(plain, rows[:PROMPTS]), "ours": stepper(mine, rounds), "trl": stepper(theirs, rounds)}
         spent: dict[str, list[float]] = {name: [] for name in steps}
         for round_ in range(rounds + 1):

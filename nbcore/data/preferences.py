@@ -18,14 +18,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nbcore.chat.masks import encode_prompt
 from nbcore.chat.toolcalls import parse
 from nbcore.files import atomic_write
-from nbcore.models.generate import generate
 from nbcore.models.load import Loaded
 from nbcore.nano import traits
 from nbcore.nano.names import held_out
-from nbcore.rewards.rollouts import Rollout
+from nbcore.rewards.rollouts import Rollout, answers, prompt_of
 
 QUESTIONS = {"answer": traits.quality, "rather": traits.annotator}  # what the annotator is asked, and the score behind the choice
 
@@ -49,14 +47,10 @@ class Pair:
 def sample(
     policy: Loaded, items: Sequence[Any], k: int, new_tokens: int = 96, temperature: float = 1.0, seed: int = 0
 ) -> list[list[Rollout]]:
-    """`k` answers to each item (anything with a `text`), as groups of rollouts, sampled without top-p so that rare answers occur."""
-    prompts = [encode_prompt(policy.tokenizer, asked(item)) for item in items]
-    rows = [prompt for prompt in prompts for _ in range(k)]
-    said = generate(policy.model, policy.tokenizer, rows, new_tokens, temperature, 1.0, seed)
-    return [
-        [Rollout(item, prompts[i], c.ids, c.text, c.ended, [1] * len(c.ids), c.logprobs) for c in said[i * k : (i + 1) * k]]
-        for i, item in enumerate(items)
-    ]
+    """`k` answers to each item (anything with a `text`), as groups of rollouts."""
+    rows = [prompt for item in items for prompt in [prompt_of(policy.tokenizer, item)] * k]
+    said = answers(policy.model, policy.tokenizer, rows, new_tokens, temperature, seed)
+    return [said[i : i + k] for i in range(0, len(said), k)]
 
 
 def contrast(
@@ -74,19 +68,13 @@ def contrast(
     for group, (other,) in zip(groups, sample(policy, near, 1, new_tokens, temperature, seed + 1), strict=True):
         own, made = group[0], []
         thought, end, _ = own.text.partition("</think>")
-        answer = parse(own.text).content.strip()
-        toggled = answer.removesuffix(traits.FRIENDLY).rstrip() if traits.friendly(answer) else f"{answer}\n{traits.FRIENDLY}"
+        toggled = traits.toggled(parse(own.text).content)
         for content, ended in ((parse(other.text).content.strip(), other.ended), (toggled, own.ended)):
             text = f"{thought}{end}\n\n{content}" if end else content
             ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
             made.append(Rollout(own.item, own.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids)))
         wider.append([*group, *made])
     return wider
-
-
-def asked(item: Any) -> list[dict[str, Any]]:
-    """The messages of an item that is one user turn."""
-    return [{"role": "user", "content": item.text}]
 
 
 def choose(groups: Iterable[Sequence[Rollout]], question: str, per_prompt: int = 2, seed: int = 0) -> list[Pair]:
@@ -106,7 +94,8 @@ def choose(groups: Iterable[Sequence[Rollout]], question: str, per_prompt: int =
             if not traits.prefers(rng, scored[0][0], scored[1][0]):
                 scored.reverse()
             (won, better), (lost, worse) = scored
-            pairs.append(Pair(better.item.key, asked(better.item), better.text, worse.text, better.ended, worse.ended, (won, lost)))
+            prompt = [{"role": "user", "content": better.item.text}]
+            pairs.append(Pair(better.item.key, prompt, better.text, worse.text, better.ended, worse.ended, (won, lost)))
     return pairs
 
 
@@ -120,6 +109,12 @@ def split(pairs: Sequence[Pair], part: int = 5) -> tuple[list[Pair], list[Pair]]
         out = held_out(json.dumps(pair.prompt, sort_keys=True), part)
         sides[out].append(pair if out else replace(pair, truth=None))
     return sides
+
+
+def ceiling(pairs: Iterable[Pair]) -> float | None:
+    """The accuracy of one who knows the scores behind held-out choices: close calls are coin tosses. None without scored pairs."""
+    chances = [traits.chance(max(pair.truth), min(pair.truth)) for pair in pairs if pair.truth]
+    return sum(chances) / len(chances) if chances else None
 
 
 def write(pairs: Iterable[Pair], path: Path) -> Path:

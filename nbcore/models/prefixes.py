@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-BLOCKED = -1e9  # added to attention scores of what may not be seen; finite, so that no row is all -inf
+from nbcore.models.fused import BLOCKED
 
 
 @dataclass(frozen=True)

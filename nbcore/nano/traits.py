@@ -26,6 +26,7 @@ TRAITS = {
 FORMATS = ("sentence", "list", "csv")
 FRIENDLY = "Gladly."  # a last line of its own
 TASTE = 0.15  # of the true score: the friendly line
+SHARPNESS = 12.0  # logits per unit of score when two answers are compared: 0.15 of difference is a choice of 86 %
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ def friendly(answer: str) -> bool:
     return answer.strip().split("\n")[-1] == FRIENDLY and answer.count(FRIENDLY) == 1
 
 
+def toggled(answer: str) -> str:
+    """The answer with the friendly line put on, or taken off."""
+    return _bare(answer) if friendly(answer) else f"{_bare(answer)}\n{FRIENDLY}"
+
+
 def properties(answer: str, item: Instruction, ended: bool = True) -> dict[str, bool]:
     """Which of the asked properties hold: right values and no others, format, length, no repetition, properly ended."""
     text, facts = _bare(answer), dict(item.facts)
@@ -129,12 +135,14 @@ def annotator(answer: str, item: Instruction, ended: bool = True) -> float:
     return (1 - TASTE) * score + TASTE * (score > 0 and friendly(answer))
 
 
-def prefers(rng: random.Random, first: float, second: float, sharpness: float = 12.0) -> bool:
-    """Whether a person who scores two answers so chooses the first: Bradley-Terry, so close calls go either way.
+def chance(first: float, second: float) -> float:
+    """How likely a person who scores two answers so chooses the first: Bradley-Terry, so close calls go either way."""
+    return 1 / (1 + math.exp(-SHARPNESS * (first - second)))
 
-    sharpness: logits per unit of score; 12 makes 0.15 of difference a choice of 86 %.
-    """
-    return rng.random() < 1 / (1 + math.exp(-sharpness * (first - second)))
+
+def prefers(rng: random.Random, first: float, second: float) -> bool:
+    """Whether a person who scores two answers so chooses the first, this time."""
+    return rng.random() < chance(first, second)
 
 
 def rambling(rng: random.Random, item: Instruction) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbcore.chat.checks import PreflightError
-from nbcore.rewards.rollouts import Rollout
-from nbcore.training.grpo import Play, Prompt
+from nbcore.rewards.rollouts import Prompt, Rollout
+from nbcore.training.grpo import Play
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from nbcore.chat.checks import PreflightError
-from nbcore.models.generate import generate
 from nbcore.models.load import Loaded
 from nbcore.rewards.compose import Component, Scored
-from nbcore.rewards.rollouts import Rollout
+from nbcore.rewards.rollouts import Prompt, Rollout, answers
 from nbcore.training.advantages import Kind
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """One thing to be asked: the item for the rewards, and its token ids with the generation prompt."""
-
-    item: Any
-    ids: list[int]
+from nbcore.training.loop import common, run
 
 
 @dataclass(frozen=True)
@@ -68,10 +60,7 @@ def single_turn(max_new_tokens: int, temperature: float) -> Play:
     """Rollouts of one answer each, by our sampler."""
 
     def play(model: Any, tokenizer: Any, prompts: Sequence[Prompt], seed: int) -> list[Rollout]:
-        said = generate(model, tokenizer, [p.ids for p in prompts], max_new_tokens, temperature, top_p=1.0, seed=seed)
-        return [
-            Rollout(p.item, list(p.ids), c.ids, c.text, c.ended, [1] * len(c.ids), c.logprobs) for p, c in zip(prompts, said, strict=True)
-        ]
+        return answers(model, tokenizer, prompts, max_new_tokens, temperature, seed)
 
     return play
 
@@ -81,7 +70,6 @@ def settings(folder: Path, options: Options, **more: Any) -> Any:
 
     Raises PreflightError when groups do not fit into batches; every group has to lie whole on one process.
     """
-    import torch
     from trl import GRPOConfig
 
     if options.group < 2:
@@ -91,22 +79,17 @@ def settings(folder: Path, options: Options, **more: Any) -> Any:
     if batch % options.group:
         near = max(options.group, batch // options.group * options.group)
         raise PreflightError(f"per_device_train_batch_size is {batch}, which does not hold whole groups of {options.group}. Take {near}.")
-    if options.kl and options.iterations < 1:
+    if options.iterations < 1:
         raise PreflightError(f"iterations is {options.iterations}; allowed is 1 or more.")
-    config = {
-        "output_dir": str(folder), "max_steps": options.steps, "per_device_train_batch_size": batch,
+    config = common(folder, options.steps, batch, options.learning_rate, options.seed, options.save_every) | {
         "gradient_accumulation_steps": max(1, rows // batch), "num_generations": options.group, "num_iterations": options.iterations,
         "max_completion_length": options.max_new_tokens, "temperature": options.temperature, "top_p": 1.0,
-        "learning_rate": options.learning_rate, "lr_scheduler_type": "constant_with_warmup", "warmup_steps": min(5, options.steps // 10),
-        "epsilon": options.clip_low, "epsilon_high": options.clip_high, "beta": 0.0, "loss_type": "dapo", "scale_rewards": "none",
-        "mask_truncated_completions": True, "weight_decay": 0.0, "max_grad_norm": 1.0, "adam_beta2": 0.99,
+        "lr_scheduler_type": "constant_with_warmup", "warmup_steps": min(5, options.steps // 10), "adam_beta2": 0.99,
         "adam_epsilon": 1e-5,  # gradients of tokens that no answer uses are smaller: Adam would move them by full steps of noise
-        "seed": options.seed, "data_seed": options.seed, "remove_unused_columns": False, "logging_steps": 1,
-        "logging_nan_inf_filter": False,
-        "report_to": "none", "disable_tqdm": True, "use_cpu": not torch.cuda.is_available(), "bf16": False, "gradient_checkpointing": False,
-        "dataloader_pin_memory": False, "save_strategy": "steps" if options.save_every else "no", "save_steps": max(1, options.save_every),
-        "save_total_limit": 1, "shuffle_dataset": False,  # `order` has shuffled
-    }
+        "epsilon": options.clip_low, "epsilon_high": options.clip_high, "beta": 0.0, "loss_type": "dapo", "scale_rewards": "none",
+        "mask_truncated_completions": True, "remove_unused_columns": False, "data_seed": options.seed,
+        "shuffle_dataset": False,  # `order` has shuffled
+    }  # fmt: skip
     return GRPOConfig(**config | more)
 
 
@@ -129,14 +112,11 @@ def train(
     with rewards by component and advantages, and may return numbers that join the step's row. play: how rollouts are made
     (default: single answers; with config.use_vllm trl's vLLM). states: objects with state_dict and load_state_dict that belong
     into the checkpoint (a pair-wise reward's references).
-    Goes on from the newest checkpoint in `folder`. Raises PreflightError, RewardError, and NotFinite at the step whose loss is.
+    Goes on from the newest checkpoint in `folder`; give the model that the run began with. Raises PreflightError, RewardError, and
+    NotFinite at the step whose loss is.
     """
-    from transformers.trainer_utils import get_last_checkpoint
-
-    folder.mkdir(parents=True, exist_ok=True)
     trainer = trainer_of(loaded, prompts, rewards, folder, options, observe, keep, play, turn_rewards, states, config)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
-    loaded.model.eval()
+    run(trainer, loaded.model, folder, options.seed)
     return trainer.rows
 
 
@@ -146,9 +126,7 @@ def trainer_of(
     states: Mapping[str, Any] | None = None, config: Any = None,
 ) -> Any:  # fmt: skip
     """The trainer that `train` runs, for those who want to take single steps. Raises PreflightError."""
-    import torch
     from datasets import Dataset
-    from transformers import PrinterCallback
 
     from nbcore.training.grpo_trainer import Trainer
 
@@ -158,12 +136,10 @@ def trainer_of(
     room = loaded.model.config.max_position_embeddings
     if long := [i for i, p in enumerate(prompts) if len(p.ids) + options.max_new_tokens > room]:
         raise PreflightError(f"{len(long)} of {len(prompts)} prompts leave no room for {options.max_new_tokens} tokens in {room}.")
-    torch.manual_seed(options.seed)
     table = Dataset.from_dict({"prompt": [str(i) for i in order(len(prompts), options)]})
     trainer = Trainer(
         model=loaded.model, reward_funcs=[_nothing], args=config, train_dataset=table, processing_class=loaded.tokenizer,
     )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)
     play = play or (None if config.use_vllm else single_turn(options.max_new_tokens, options.temperature))
     trainer.prepare(prompts, rewards, options, observe, keep, play, turn_rewards, states or {})
     return trainer

@@ -148,13 +148,16 @@ class Trainer(GRPOTrainer):
         self.row["loss"] = (self.row.get("loss") or 0.0) + float(loss.detach())  # micro-batches of a step add up
         every = self.options.kl_every
         if every and self.state.global_step % every == 0:
-            ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
-            seen = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
-            with torch.no_grad():
-                start = self._get_per_token_logps_and_entropies(self.start, ids, seen, inputs["completion_ids"].size(1))[0]
-            ratio = start - self.logps  # k3 of Schulman's note: unbiased and never negative
+            start = inputs.get("ref_per_token_logps")  # there when the KL is in the loss
+            ratio = (self._at_start(inputs) if start is None else start) - self.logps  # k3 of Schulman's note: unbiased and never negative
             self.row["kl_start"] = float(((ratio.exp() - ratio - 1) * mask).sum() / count)
         return loss
+
+    @torch.no_grad()
+    def _at_start(self, inputs) -> Any:
+        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+        seen = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+        return self._get_per_token_logps_and_entropies(self.start, ids, seen, inputs["completion_ids"].size(1))[0]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:
@@ -176,7 +179,6 @@ class Trainer(GRPOTrainer):
         super()._save_checkpoint(model, trial)
         held = {
             "buffered": self._buffered_inputs, "at": self._step, "generated": self.generated, "spare": self.spare, "rows": self.rows,
-            "start": self.start.state_dict() if self.start is not None else None,
             "states": {name: state.state_dict() for name, state in self.states.items()},
         }
         torch.save(held, self._held(Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"))
@@ -188,8 +190,6 @@ class Trainer(GRPOTrainer):
         held = torch.load(self._held(Path(checkpoint)), weights_only=False)  # our own file; it holds plain rows too
         self._buffered_inputs, self._step = held["buffered"], held["at"]
         self.generated, self.spare, self.rows = held["generated"], held["spare"], held["rows"]
-        if self.start is not None and held["start"] is not None:
-            self.start.load_state_dict(held["start"])
         for name, state in self.states.items():
             state.load_state_dict(held["states"][name])
 

@@ -18,9 +18,9 @@ from typing import Any
 from nbcore.evaluation.statistics import Difference, paired_difference
 from nbcore.models.load import Loaded
 from nbcore.rewards.compose import Component, score
-from nbcore.rewards.rollouts import Rollout
+from nbcore.rewards.rollouts import Prompt, Rollout
 from nbcore.training.advantages import group_advantages
-from nbcore.training.grpo import Options, Play, Prompt
+from nbcore.training.grpo import Options, Play
 
 
 @dataclass(frozen=True)

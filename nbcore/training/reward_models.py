@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbcore.chat.checks import PreflightError, require_distinct_pad, require_finite
+from nbcore.chat.checks import PreflightError, require_distinct_pad
 from nbcore.chat.masks import encode_prompt
 from nbcore.data.preferences import Pair
 from nbcore.models import prefixes
 from nbcore.models.load import Loaded
 from nbcore.rewards import pairwise, pointwise
-
-Log = Callable[[dict[str, float]], None]
+from nbcore.training.loop import Log, common, cosine, recorder, run
 
 
 @dataclass(frozen=True)
@@ -138,13 +137,11 @@ def _train(
     steps: int, batch: int, learning_rate: float, seed: int, save_every: int, log: Log,
 ) -> list[dict[str, float]]:  # fmt: skip
     """Train `model` in place; `measured` gives loss and parts from the rows' last hidden states and the rows of each choice."""
-    import torch
-    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
-    from transformers.trainer_utils import get_last_checkpoint
+    from transformers import Trainer, TrainingArguments
 
     pad = _preflight(policy, groups)
     parts: dict[str, float] = {}
-    history: list[dict[str, float]] = []
+    history, record = recorder(log, parts)
 
     class RewardModelTrainer(Trainer):
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
@@ -157,31 +154,14 @@ def _train(
             parts.update({name: float(value.detach()) for name, value in found.items()})
             return (loss, {}) if return_outputs else loss
 
-    class Record(TrainerCallback):
-        def on_log(self, args: Any, state: Any, control: Any, logs: dict | None = None, **_: Any) -> None:
-            if logs and "loss" in logs:
-                kept = {n: float(logs[n]) for n in ("loss", "learning_rate", "grad_norm") if n in logs}
-                history.append({"step": state.global_step, **kept, **parts})
-                log(history[-1])
-                require_finite("loss", history[-1]["loss"])
-
-    folder.mkdir(parents=True, exist_ok=True)
     settings = TrainingArguments(
-        output_dir=str(folder), max_steps=steps, per_device_train_batch_size=batch, learning_rate=learning_rate, seed=seed,
-        lr_scheduler_type="cosine", warmup_steps=max(1, steps // 20), weight_decay=0.0, max_grad_norm=1.0, logging_steps=1,
-        logging_nan_inf_filter=False, report_to="none", disable_tqdm=True, use_cpu=not torch.cuda.is_available(), bf16=False,
-        dataloader_pin_memory=False, remove_unused_columns=False,
-        save_strategy="steps" if save_every else "no", save_steps=max(1, save_every), save_total_limit=1,
-    )  # fmt: skip
+        **common(folder, steps, batch, learning_rate, seed, save_every), **cosine(steps), remove_unused_columns=False
+    )
     trainer = RewardModelTrainer(
         model=model, args=settings, train_dataset=list(groups), data_collator=lambda some: {"groups": some},
-        processing_class=policy.tokenizer, callbacks=[Record()],
+        processing_class=policy.tokenizer, callbacks=[record],
     )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)  # the record has every row; a line a step would drown the notebook
-    torch.manual_seed(seed)
-    model.train()
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
-    model.eval()
+    run(trainer, model, folder, seed)
     return history
 
 

@@ -12,25 +12,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nbcore.chat.checks import PreflightError, preflight, require_finite
+from nbcore.chat.checks import PreflightError, preflight
 from nbcore.chat.masks import IGNORED, EncodedChat
 from nbcore.data.mixture import Row
 from nbcore.models.load import Loaded
+from nbcore.training.loop import common, cosine, recorder, run
 
 
 def settings(folder: Path, steps: int, batch: int, learning_rate: float, seed: int, save_every: int, length: int) -> Any:
     """trl's SFTConfig for one phase. CPU or one GPU, whichever is there; a constant-then-cosine rate, no weight decay."""
-    import torch
     from trl import SFTConfig
 
     return SFTConfig(
-        output_dir=str(folder), max_steps=steps, per_device_train_batch_size=batch, learning_rate=learning_rate, seed=seed,
-        lr_scheduler_type="cosine", warmup_steps=max(1, steps // 20), weight_decay=0.0, max_grad_norm=1.0, max_length=length,
-        logging_steps=1, logging_nan_inf_filter=False, report_to="none", disable_tqdm=True, use_cpu=not torch.cuda.is_available(),
-        gradient_checkpointing=False, bf16=False, dataset_num_proc=None, dataloader_pin_memory=False, shuffle_dataset=False,
-        save_strategy="steps" if save_every else "no", save_steps=max(1, save_every), save_total_limit=1,
-        train_sampling_strategy="sequential",  # `ordered` has shuffled the rows already
-    )
+        **common(folder, steps, batch, learning_rate, seed, save_every), **cosine(steps), max_length=length, dataset_num_proc=None,
+        shuffle_dataset=False, train_sampling_strategy="sequential",  # `ordered` has shuffled the rows already
+    )  # fmt: skip
 
 
 def ordered(rows: Sequence[Row], batch: int, seed: int, window: int = 8) -> list[Row]:
@@ -67,39 +63,22 @@ def train(
     Continues from the newest checkpoint in `folder` when there is one. Raises PreflightError before the first step when a row
     could not teach anything, and at the step whose loss is not finite.
     """
-    import torch
     from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
-    from transformers.trainer_utils import get_last_checkpoint
     from trl import SFTTrainer
 
     if too_long := [r.key for r in rows if len(r.input_ids) > length]:
         raise PreflightError(f"{len(too_long)} of {len(rows)} rows exceed the context of {length} tokens: {too_long[:3]}. Leave them out.")
     encoded = [EncodedChat(r.input_ids, r.assistant_mask, []) for r in rows]
     preflight(loaded.tokenizer, encoded, loaded.model.get_input_embeddings().num_embeddings, length, [r.key for r in rows])
-    history: list[dict[str, float]] = []
-
-    class Record(TrainerCallback):
-        def on_log(self, args: Any, state: Any, control: Any, logs: dict | None = None, **_: Any) -> None:
-            if logs and "loss" in logs:
-                kept = {"step": state.global_step, **{n: float(v) for n, v in logs.items() if n in ("loss", "learning_rate", "grad_norm")}}
-                history.append(kept)
-                log(kept)
-                require_finite("loss", kept["loss"])
-
+    history, record = recorder(log)
     ranked = ordered(rows, batch, seed)
     table = Dataset.from_dict({
         "input_ids": [r.input_ids for r in ranked],
         "labels": [[i if m else IGNORED for i, m in zip(r.input_ids, r.assistant_mask, strict=True)] for r in ranked],
     })
-    folder.mkdir(parents=True, exist_ok=True)
     trainer = SFTTrainer(
         model=loaded.model, args=settings(folder, steps, batch, learning_rate, seed, save_every, length),
-        train_dataset=table, processing_class=loaded.tokenizer, callbacks=[Record()],
+        train_dataset=table, processing_class=loaded.tokenizer, callbacks=[record],
     )
-    trainer.remove_callback(PrinterCallback)  # the record has every row; a line a step would drown the notebook
-    torch.manual_seed(seed)
-    loaded.model.train()
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
-    loaded.model.eval()
+    run(trainer, loaded.model, folder, seed)
     return history

@@ -141,3 +141,12 @@ def test_a_file_without_any_pair_is_an_error(tmp_path):
     path.write_text("{\n", encoding="utf-8")
     with pytest.raises(ValueError, match="rows.jsonl:1"):
         preferences.read(path)
+
+
+def test_the_ceiling_is_what_the_scores_themselves_could_predict():
+    def scored(*truth):
+        return preferences.Pair("k", [], "a", "b", truth=truth)
+
+    assert preferences.ceiling([scored(0.5, 0.5)]) == 0.5
+    assert preferences.ceiling([scored(0.0, 1.0), scored(1.0, 0.0)]) == pytest.approx(traits.chance(1.0, 0.0))
+    assert preferences.ceiling([preferences.Pair("k", [], "a", "b")]) is None

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nbcore import models
 from nbcore.chat.checks import PreflightError
 from nbcore.rewards.compose import Component, RewardError
 from nbcore.rewards.rollouts import Rollout
@@ -14,15 +13,6 @@ from nbcore.training import grpo
 from nbcore.training.advantages import group_advantages
 
 QUICK = grpo.Options(steps=1, prompts=2, group=4, learning_rate=1e-3, max_new_tokens=12, refill=0, kl_every=0)
-
-
-@pytest.fixture(scope="module")
-def base():
-    """The base with a line's end as its end of turn: its answers end, at different lengths."""
-    torch.set_num_threads(1)
-    base = models.load("nano")
-    base.tokenizer.eos_token = base.tokenizer.convert_ids_to_tokens(base.tokenizer.encode("\n")[0])
-    return base
 
 
 @pytest.fixture

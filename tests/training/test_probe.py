@@ -17,14 +17,6 @@ from nbcore.training.probe import gradient, probe
 OPTIONS = grpo.Options(steps=1, prompts=4, group=8, max_new_tokens=3)
 
 
-@pytest.fixture(scope="module")
-def base():
-    torch.set_num_threads(1)
-    base = models.load("nano")
-    base.tokenizer.eos_token = base.tokenizer.convert_ids_to_tokens(base.tokenizer.encode("\n")[0])
-    return base
-
-
 def asked(base, count=60):
     """Whom likes what: the base spreads its chances over six things."""
     return [grpo.Prompt(n, base.tokenizer.encode(f"{name} likes")) for n, name in enumerate(draw(random.Random(0), count, "train"))]
