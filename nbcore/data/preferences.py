@@ -54,26 +54,29 @@ def sample(
 
 
 def contrast(
-    policy: Loaded, groups: Sequence[Sequence[Rollout]], new_tokens: int = 96, temperature: float = 1.0, seed: int = 0
+    policy: Loaded, groups: Sequence[Sequence[Rollout]], new_tokens: int = 96, temperature: float = 1.0, seed: int = 0, near: int = 1
 ) -> list[list[Rollout]]:
-    """The groups, each with two more candidates, behind the policy's own thought. For the nano world's instructions [C].
+    """The groups, each with `near` more candidates behind the policy's own thought, and then a twin of every candidate, in order.
 
-    One is what the policy answers to a *neighbouring* instruction: a good answer to another question is rare among a policy's own
-    answers, so a scorer would never learn to look at the question, and the policy would soon find that out. The other is its own
-    answer with the friendly line put on or taken off: a scorer that likes short answers must learn what does not matter.
+    For the nano world's instructions [C]. The candidates are what the policy answers to *neighbouring* instructions: a good answer to
+    another question is rare among a policy's own, so a scorer would never learn to look at the question, and the policy would soon
+    find that out. A *twin* has the friendly line put on or taken off. In a policy's own answers the line goes with clean endings, so
+    it predicts quality without being any; with a twin of each it predicts nothing.
     """
     rng = random.Random(f"neighbours {seed}")
-    near = [traits.neighbour(rng, group[0].item) for group in groups]
-    wider = []
-    for group, (other,) in zip(groups, sample(policy, near, 1, new_tokens, temperature, seed + 1), strict=True):
-        own, made = group[0], []
-        thought, end, _ = own.text.partition("</think>")
-        toggled = traits.toggled(parse(own.text).content)
-        for content, ended in ((parse(other.text).content.strip(), other.ended), (toggled, own.ended)):
-            text = f"{thought}{end}\n\n{content}" if end else content
-            ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
-            made.append(Rollout(own.item, own.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids)))
-        wider.append([*group, *made])
+    others = [traits.neighbour(rng, group[0].item) for group in groups for _ in range(near)]
+    said, wider = [group[0] for group in sample(policy, others, 1, new_tokens, temperature, seed + 1)], []
+
+    def made(like: Rollout, content: str, ended: bool) -> Rollout:
+        thought, end, _ = like.text.partition("</think>")
+        text = f"{thought}{end}\n\n{content}" if end else content
+        ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return Rollout(like.item, like.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids))
+
+    for i, group in enumerate(groups):
+        joining = [made(group[0], parse(r.text).content.strip(), r.ended) for r in said[i * near : (i + 1) * near]]
+        candidates = [*group, *joining]
+        wider.append([*candidates, *(made(r, traits.toggled(parse(r.text).content), r.ended) for r in candidates)])
     return wider
 
 

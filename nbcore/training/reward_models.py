@@ -3,7 +3,7 @@
 Point-wise [C]: Bradley and Terry's model, P(chosen ≻ rejected) = σ(score difference).
 Pair-wise [C]: a causal model asked in both orders,
 `loss = CE(y1,y2) + CE(y2,y1) + λ · (P(y1≻y2 | y1,y2) + P(y2≻y1 | y2,y1) − 1)²`; the last term (swap-consistency) is zero exactly
-when the verdict does not depend on the order.
+when the verdict does not depend on the order. To compare with, a judge may also read each choice in one order, drawn by the seed.
 All choices between answers to one prompt are one element of a batch, as in InstructGPT (2203.02155, section 3.5), and what the
 rows share is read once (models.prefixes). trl's RewardTrainer, with which a test compares the loss, reads each answer with its
 prompt again: at nano size that costs two and a half times the tokens. Rows are tokenised by us, the same way as the rewards do.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ from nbcore.training.loop import Log, common, cosine, recorder, run
 class Group:
     """All choices of one prompt: token rows, and for each choice the numbers of its two rows.
 
-    Point-wise: rows are answers, a choice is (chosen, rejected). Pair-wise: rows are orders, a choice is (chosen first, chosen last).
+    Point-wise: rows are answers, a choice is (chosen, rejected). Pair-wise: rows are orders, a choice is (chosen first, chosen last),
+    with -1 for an order that is not read.
     """
 
     rows: list[list[int]]
@@ -52,13 +54,16 @@ def answers_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[Group]:
     return groups
 
 
-def orders_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[Group]:
-    """Pair-wise groups: each choice is two rows, the chosen answer first and last."""
-    groups = []
+def orders_of(tokenizer: Any, pairs: Sequence[Pair], both: bool = True, seed: int = 0) -> list[Group]:
+    """Pair-wise groups: each choice is two rows, the chosen answer first and last; without `both` it is one of them, drawn."""
+    rng, groups = random.Random(f"orders {seed}"), []
     for some in _by_prompt(pairs):
-        asked = [comparison_of(pair) for pair in some]
-        rows = [pairwise.encode(tokenizer, c) for one in asked for c in (one, one.swapped())]
-        groups.append(Group(rows, [(i, i + 1) for i in range(0, len(rows), 2)]))
+        group = Group([], [])
+        for asked in map(comparison_of, some):
+            read = (0, 1) if both else (rng.randrange(2),)
+            group.choices.append(tuple(len(group.rows) + read.index(order) if order in read else -1 for order in (0, 1)))
+            group.rows.extend(pairwise.encode(tokenizer, asked.swapped() if order else asked) for order in read)
+        groups.append(group)
     return groups
 
 
@@ -93,20 +98,21 @@ def train_pointwise(
 
 def train_pairwise(
     policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 4, learning_rate: float = 1e-3,
-    consistency: float = 1.0, seed: int = 0, save_every: int = 0, log: Log = lambda row: None,
+    consistency: float | None = 1.0, seed: int = 0, save_every: int = 0, log: Log = lambda row: None,
 ) -> tuple[pairwise.PairwiseModel, list[dict[str, float]]]:  # fmt: skip
     """A judge after `steps` of `batch` prompts with all their choices in both orders, and the logged rows. The policy stays as it is.
 
-    consistency: λ. Raises PreflightError for rows that do not fit the model, NotFinite at a loss that is not finite.
+    consistency: λ; None reads each choice in one order only, so that no term can compare the two. Raises PreflightError for rows that
+    do not fit the model, NotFinite at a loss that is not finite.
     """
     judge = pairwise.PairwiseModel(Loaded(copy.deepcopy(policy.model), policy.tokenizer, policy.source))
     verdicts = pairwise.verdict_ids(policy.tokenizer)
 
     def measured(hidden: Any, first: list[int], last: list[int]) -> tuple[Any, dict[str, Any]]:
         odds = pairwise.log_odds(judge.loaded.model, hidden, verdicts)
-        return pairwise_loss(odds[first], odds[last], consistency)
+        return pairwise_loss(*(odds[[row for row in rows if row >= 0]] for rows in (first, last)), consistency)
 
-    groups = orders_of(policy.tokenizer, pairs)
+    groups = orders_of(policy.tokenizer, pairs, consistency is not None, seed)
     return judge, _train(judge.loaded.model, policy, groups, measured, folder, steps, batch, learning_rate, seed, save_every, log)
 
 
@@ -118,13 +124,19 @@ def pointwise_loss(chosen: Any, rejected: Any) -> tuple[Any, dict[str, Any]]:
     return -logsigmoid(margin).mean(), {"accuracy": (margin > 0).float().mean(), "margin": margin.mean()}
 
 
-def pairwise_loss(chosen_first: Any, chosen_last: Any, consistency: float) -> tuple[Any, dict[str, Any]]:
+def pairwise_loss(chosen_first: Any, chosen_last: Any, consistency: float | None) -> tuple[Any, dict[str, Any]]:
     """The loss of both orders and its parts, from log-odds of the verdict "A" (one entry a choice).
 
     When the chosen answer is shown last, the first one is the rejected: P(y2≻y1 | y2,y1) is the chance of "A" there.
+    consistency None: the two hold different choices, each read in one order; the loss is their cross-entropy.
     """
+    import torch
     from torch.nn.functional import logsigmoid
 
+    if consistency is None:
+        margin = torch.cat([chosen_first, -chosen_last])
+        cross_entropy = -logsigmoid(margin).mean()
+        return cross_entropy, {"cross_entropy": cross_entropy, "accuracy": (margin > 0).float().mean()}
     cross_entropy = -(logsigmoid(chosen_first) + logsigmoid(-chosen_last)).mean()
     swap = ((chosen_first.sigmoid() + chosen_last.sigmoid() - 1) ** 2).mean()
     right = ((chosen_first > 0).float() + (chosen_last < 0).float()).mean() / 2
@@ -149,7 +161,10 @@ def _train(
             for group in some:
                 starts.append(starts[-1] + len(group.rows))
             hidden = prefixes.ends(model.base_model, [prefixes.tree(group.rows) for group in some], pad)
-            choices = [(i + start, j + start) for group, start in zip(some, starts, strict=False) for i, j in group.choices]
+            choices = [
+                tuple(row + start if row >= 0 else row for row in choice)
+                for group, start in zip(some, starts, strict=False) for choice in group.choices
+            ]  # fmt: skip
             loss, found = measured(hidden, [i for i, _ in choices], [j for _, j in choices])
             parts.update({name: float(value.detach()) for name, value in found.items()})
             return (loss, {}) if return_outputs else loss

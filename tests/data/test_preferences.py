@@ -150,3 +150,17 @@ def test_the_ceiling_is_what_the_scores_themselves_could_predict():
     assert preferences.ceiling([scored(0.5, 0.5)]) == 0.5
     assert preferences.ceiling([scored(0.0, 1.0), scored(1.0, 0.0)]) == pytest.approx(traits.chance(1.0, 0.0))
     assert preferences.ceiling([preferences.Pair("k", [], "a", "b")]) is None
+
+
+def test_contrast_adds_answers_to_neighbouring_instructions_and_a_twin_of_each_candidate():
+    policy, items = models.load("nano"), traits.instructions(4, 5)
+    own = [said(item, traits.written(item, item.format), f"{traits.written(item, item.format)}\n{traits.FRIENDLY}") for item in items]
+    wider = preferences.contrast(policy, own, new_tokens=8, seed=2, near=2)
+    for group, before in zip(wider, own, strict=True):
+        assert group[:2] == before and len(group) == 8 and {r.item for r in group} == {before[0].item}
+        contents = [parse(r.text).content.strip() for r in group]
+        for answer, twin in zip(contents[:4], contents[4:], strict=True):
+            assert traits.friendly(answer) != traits.friendly(twin) and traits.toggled(twin) == answer.removesuffix("\n")
+        assert sum(map(traits.friendly, contents)) == 4, "the line tells nothing of the rest"
+        assert all(r.text.startswith("<think>\nx\n</think>") for r in group)
+    assert wider == preferences.contrast(policy, own, new_tokens=8, seed=2, near=2)

@@ -72,6 +72,27 @@ def test_the_pairwise_loss_is_the_stated_formula():
     assert float(steady) == pytest.approx(float(-2 * p.log().mean()), abs=1e-5), "no term for a verdict that keeps to its word"
 
 
+def test_without_a_term_the_orders_may_hold_different_choices():
+    first, last = torch.tensor([1.5]), torch.tensor([0.2, -2.0])
+    p, q = first.sigmoid(), last.sigmoid()
+    loss, parts = reward_models.pairwise_loss(first, last, None)
+    assert float(loss) == pytest.approx(float(-torch.cat([p.log(), (1 - q).log()]).mean()), abs=1e-6)
+    assert float(parts["accuracy"]) == pytest.approx(2 / 3) and "flips" not in parts
+
+
+def test_one_order_reads_each_choice_once_in_a_place_that_is_drawn(policy):
+    pairs = pairs_of(60, 0)
+    whole, once = (reward_models.orders_of(policy.tokenizer, pairs, both, seed=3) for both in (True, False))
+    first = [i >= 0 for group in once for i, _ in group.choices]
+    assert 0.35 < sum(first) / len(first) < 0.65
+    for group, both in zip(once, whole, strict=True):
+        assert len(group.rows) == len(group.choices) == len(both.choices)
+        for (i, j), (k, m) in zip(group.choices, both.choices, strict=True):
+            assert (i < 0) != (j < 0) and group.rows[max(i, j)] == both.rows[k if i >= 0 else m]
+    again = reward_models.orders_of(policy.tokenizer, pairs, both=False, seed=3)
+    assert again == once != reward_models.orders_of(policy.tokenizer, pairs, both=False, seed=4)
+
+
 def test_before_it_has_learned_anything_the_pointwise_loss_is_log_two(policy, tmp_path):
     history = reward_models.train_pointwise(policy, pairs_of(4, 0), tmp_path, steps=2, batch=2)[1]
     assert history[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
@@ -99,6 +120,11 @@ def test_the_judge_learns_on_new_prompts_in_both_orders(policy, tmp_path):
     asked = [reward_models.comparison_of(pair) for pair in pairs_of(40, 9)]
     assert sum(p > 0.5 for p in judge.probability(asked)) > 0.75 * 80
     assert sum(p < 0.5 for p in judge.probability([c.swapped() for c in asked])) > 0.75 * 80
+
+
+def test_a_judge_that_reads_one_order_trains_on_batches_of_any_mixture(policy, tmp_path):
+    history = reward_models.train_pairwise(policy, pairs_of(6, 0), tmp_path, steps=4, batch=1, consistency=None)[1]
+    assert history[0]["cross_entropy"] == pytest.approx(history[0]["loss"], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["point", "pair"])
