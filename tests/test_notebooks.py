@@ -20,6 +20,13 @@ def smoke(tmp_path_factory):
     return runs, json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.parametrize("recipe", sorted((ROOT / "recipes").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_recipe_that_ships_can_be_planned(recipe, tmp_path):
+    line = [sys.executable, "-m", "nbcore.cli", "plan", str(recipe), "--runs", str(tmp_path)]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "12_evaluate" in done.stdout, done.stderr
+
+
 @pytest.mark.slow
 def test_every_notebook_ran_and_none_was_left_out(smoke):
     runs, outcome = smoke

@@ -56,27 +56,30 @@ def sample(
 def contrast(
     policy: Loaded, groups: Sequence[Sequence[Rollout]], new_tokens: int = 96, temperature: float = 1.0, seed: int = 0, near: int = 1
 ) -> list[list[Rollout]]:
-    """The groups, each with `near` more candidates behind the policy's own thought, and then a twin of every candidate, in order.
+    """The groups, each with `near` more candidates behind the policy's own thought, the friendly line dealt by a coin, and a twin.
 
     For the nano world's instructions [C]. The candidates are what the policy answers to *neighbouring* instructions: a good answer to
     another question is rare among a policy's own, so a scorer would never learn to look at the question, and the policy would soon
-    find that out. A *twin* has the friendly line put on or taken off. In a policy's own answers the line goes with clean endings, so
-    it predicts quality without being any; with a twin of each it predicts nothing.
+    find that out. In a policy's own answers the friendly line goes with clean endings, so it predicts quality without being any;
+    every candidate has it with probability ½ here, and it predicts nothing. The last of a group is the *twin* of its first: the
+    same answer with the line put on or taken off.
     """
     rng = random.Random(f"neighbours {seed}")
     others = [traits.neighbour(rng, group[0].item) for group in groups for _ in range(near)]
     said, wider = [group[0] for group in sample(policy, others, 1, new_tokens, temperature, seed + 1)], []
 
-    def made(like: Rollout, content: str, ended: bool) -> Rollout:
-        thought, end, _ = like.text.partition("</think>")
+    def made(like: Rollout, answer: str, ended: bool, toggle: bool) -> Rollout:
+        content, (thought, end, _) = parse(answer).content.strip(), like.text.partition("</think>")
+        content = traits.toggled(content) if toggle else content
         text = f"{thought}{end}\n\n{content}" if end else content
         ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
         return Rollout(like.item, like.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids))
 
     for i, group in enumerate(groups):
-        joining = [made(group[0], parse(r.text).content.strip(), r.ended) for r in said[i * near : (i + 1) * near]]
-        candidates = [*group, *joining]
-        wider.append([*candidates, *(made(r, traits.toggled(parse(r.text).content), r.ended) for r in candidates)])
+        joining = [(group[0], r) for r in said[i * near : (i + 1) * near]]
+        coin = [(like, r, rng.random() < 0.5) for like, r in [*zip(group, group, strict=True), *joining]]
+        dealt = [made(like, r.text, r.ended, traits.friendly(parse(r.text).content) != on) for like, r, on in coin]
+        wider.append([*dealt, made(dealt[0], dealt[0].text, dealt[0].ended, True)])
     return wider
 
 

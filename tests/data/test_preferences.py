@@ -152,15 +152,19 @@ def test_the_ceiling_is_what_the_scores_themselves_could_predict():
     assert preferences.ceiling([preferences.Pair("k", [], "a", "b")]) is None
 
 
-def test_contrast_adds_answers_to_neighbouring_instructions_and_a_twin_of_each_candidate():
-    policy, items = models.load("nano"), traits.instructions(4, 5)
+def test_contrast_adds_answers_to_neighbouring_instructions_and_deals_the_friendly_line_by_a_coin():
+    policy, items = models.load("nano"), traits.instructions(40, 5)
     own = [said(item, traits.written(item, item.format), f"{traits.written(item, item.format)}\n{traits.FRIENDLY}") for item in items]
     wider = preferences.contrast(policy, own, new_tokens=8, seed=2, near=2)
+    lines: list[list[bool]] = [[], []]
     for group, before in zip(wider, own, strict=True):
-        assert group[:2] == before and len(group) == 8 and {r.item for r in group} == {before[0].item}
-        contents = [parse(r.text).content.strip() for r in group]
-        for answer, twin in zip(contents[:4], contents[4:], strict=True):
-            assert traits.friendly(answer) != traits.friendly(twin) and traits.toggled(twin) == answer.removesuffix("\n")
-        assert sum(map(traits.friendly, contents)) == 4, "the line tells nothing of the rest"
+        assert len(group) == 5 and {r.item for r in group} == {before[0].item}
         assert all(r.text.startswith("<think>\nx\n</think>") for r in group)
+        contents = [parse(r.text).content.strip() for r in group]
+        right = traits.written(before[0].item, before[0].item.format)
+        assert {content.removesuffix(traits.FRIENDLY).strip() for content in contents[:2]} == {right}
+        assert contents[-1] == traits.toggled(contents[0]), "the last is the twin of the first"
+        for line, content in zip(lines, contents[:2], strict=True):
+            line.append(traits.friendly(content))
+    assert all(0.25 < sum(line) / len(line) < 0.75 for line in lines), "the line tells nothing of what the policy wrote"
     assert wider == preferences.contrast(policy, own, new_tokens=8, seed=2, near=2)
