@@ -15,6 +15,10 @@ from kitchen import Kitchen
 
 from nbcore.jobs.processes import members
 
+# A shell starts what it puts into the background with SIGINT ignored, and children inherit that: a test that interrupts its runner
+# would then wait for ever, or say that the stop button is broken.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture
 def kitchen(tmp_path: Path) -> Kitchen:
