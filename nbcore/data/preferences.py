@@ -68,18 +68,20 @@ def contrast(
     others = [traits.neighbour(rng, group[0].item) for group in groups for _ in range(near)]
     said, wider = [group[0] for group in sample(policy, others, 1, new_tokens, temperature, seed + 1)], []
 
-    def made(like: Rollout, answer: str, ended: bool, toggle: bool) -> Rollout:
-        content, (thought, end, _) = parse(answer).content.strip(), like.text.partition("</think>")
-        content = traits.toggled(content) if toggle else content
+    def made(like: Rollout, content: str, ended: bool) -> Rollout:
+        thought, end, _ = like.text.partition("</think>")
         text = f"{thought}{end}\n\n{content}" if end else content
         ids = policy.tokenizer(text, add_special_tokens=False)["input_ids"]
         return Rollout(like.item, like.prompt_ids, ids, text, ended, [1] * len(ids), [0.0] * len(ids))
 
     for i, group in enumerate(groups):
-        joining = [(group[0], r) for r in said[i * near : (i + 1) * near]]
-        coin = [(like, r, rng.random() < 0.5) for like, r in [*zip(group, group, strict=True), *joining]]
-        dealt = [made(like, r.text, r.ended, traits.friendly(parse(r.text).content) != on) for like, r, on in coin]
-        wider.append([*dealt, made(dealt[0], dealt[0].text, dealt[0].ended, True)])
+        candidates = [*zip(group, group, strict=True), *((group[0], r) for r in said[i * near : (i + 1) * near])]
+        contents = []
+        for _, rollout in candidates:
+            content, line = parse(rollout.text).content.strip(), rng.random() < 0.5
+            contents.append(content if traits.friendly(content) == line else traits.toggled(content))
+        dealt = [made(like, content, r.ended) for (like, r), content in zip(candidates, contents, strict=True)]
+        wider.append([*dealt, made(group[0], traits.toggled(contents[0]), group[0].ended)])
     return wider
 
 
