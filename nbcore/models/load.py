@@ -29,7 +29,8 @@ class Loaded:
 def load(name: str | Path) -> Loaded:
     """Load "nano", a folder, or a hub name, in float32, ready to sample (eval mode).
 
-    A tokenizer without a chat template gets Nanbeige4.1's. Raises FileNotFoundError for a path that is not a model folder.
+    A tokenizer without a chat template gets Nanbeige4.1's; one without a padding token pads with another of its special tokens.
+    Raises FileNotFoundError for a path that is not a model folder, ValueError when no special token could be the padding.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -45,8 +46,24 @@ def load(name: str | Path) -> Loaded:
     tokenizer = AutoTokenizer.from_pretrained(where)
     if tokenizer.chat_template is None:
         template.attach(tokenizer)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = _padding(tokenizer, where)
     model = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32)
     return Loaded(model.eval(), tokenizer, str(name))
+
+
+def _padding(tokenizer: Any, where: str) -> str:
+    """A special token that ends no turn: padding that does would be masked together with the end that the model has to learn."""
+    from nbcore.chat.template import END_OF_TURN
+
+    first = [token for token in (tokenizer.unk_token, tokenizer.bos_token) if token]
+    found = [token for token in (*first, *tokenizer.all_special_tokens) if token not in (tokenizer.eos_token, END_OF_TURN)]
+    if not found:
+        raise ValueError(
+            f"The tokenizer of {where} has no padding token, and its only special token is its end {tokenizer.eos_token!r}. "
+            "Add one to the tokenizer and a row to the embeddings (tokenizer.add_special_tokens, model.resize_token_embeddings)."
+        )
+    return found[0]
 
 
 def save(loaded: Loaded, folder: str | Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -239,6 +240,19 @@ def test_the_picture_stands_alone(done):
     ElementTree.fromstring(picture)
     assert "prefers-color-scheme: dark" in picture and "<a " not in picture
     assert "Where the metric moved" in picture and "12_evaluate" in picture
+
+
+def test_a_suite_followed_through_three_models_is_one_dumbbell_of_the_picture_and_two_of_the_page(tmp_path):
+    run = build(tmp_path)
+    path = run / "stages/12_evaluate/result.json"
+    result = json.loads(path.read_text(encoding="utf-8"))
+    ends = [{"name": name, "value": value, "low": value - 0.05, "high": value + 0.05} for name, value in (("b", 0.1), ("s", 0.5))]
+    ends.append({"name": "r", "value": 0.7, "low": 0.65, "high": 0.75})
+    result["moves"] = [{"suite": "reason", "before": one, "after": other, "n": 9, "unit": "share"} for one, other in pairwise(ends)]
+    path.write_text(json.dumps(result), encoding="utf-8")
+    page, picture = report.render(run).read_text(encoding="utf-8"), report.picture(run)
+    assert "b → s" in page and "s → r" in page
+    assert "b → r" in picture and "rose by 60 points" in picture and "b → s" not in picture
 
 
 def test_arrows_of_the_pipeline_are_the_needs(done):

@@ -1,5 +1,6 @@
 """One way to get a model: by name or by path, the same objects; sampling that is seeded, ends, and never mixes rows."""
 
+import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -40,6 +41,24 @@ def test_the_nano_model_suits_vllm(nano):
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="config.json is missing"):
         models.load(tmp_path)
+
+
+def test_a_tokenizer_without_padding_pads_with_a_special_token_that_ends_no_turn(nano, tmp_path):
+    folder = models.save(nano, tmp_path / "bare")
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    pad = settings.pop("pad_token")
+    for given, expected in (({"bos_token": pad}, pad), ({"unk_token": "<think>", "bos_token": pad}, "<think>")):
+        (folder / "tokenizer_config.json").write_text(json.dumps({**settings, **given}), encoding="utf-8")
+        assert models.load(folder).tokenizer.pad_token == expected
+
+
+def test_a_tokenizer_whose_only_special_token_is_its_end_is_refused_with_what_to_do(nano, tmp_path):
+    folder = models.save(nano, tmp_path / "bare")
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    kept = {name: value for name, value in settings.items() if name not in ("pad_token", "extra_special_tokens")}
+    (folder / "tokenizer_config.json").write_text(json.dumps(kept), encoding="utf-8")
+    with pytest.raises(ValueError, match="no padding token.*add_special_tokens"):
+        models.load(folder)
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):

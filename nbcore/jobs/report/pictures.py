@@ -17,9 +17,12 @@ WIDE = 360
 _LEFT, _RIGHT = 10.0, 350.0  # the track of a dumbbell, pixels
 
 
-def moves(run: RunRecord) -> tuple[str, float] | None:
-    """The body of the dumbbell drawing and its height in pixels; None when no stage said that a metric moved."""
-    found = [(stage.key, move) for stage in run.stages for move in stage.result.get("moves", [])]
+def moves(run: RunRecord, joined: bool = False) -> tuple[str, float] | None:
+    """The body of the dumbbell drawing and its height in pixels; None when no stage said that a metric moved.
+
+    joined: a suite that a stage follows from model to model is one dumbbell, from the first of them to the last.
+    """
+    found = [(stage.key, move) for stage in run.stages for move in (_joined if joined else list)(stage.result.get("moves", []))]
     if not found:
         return None
     parts = [f'<circle cx="16" cy="13" r="5" class="before"/>{at(26, 17, "before", "soft")}'
@@ -50,6 +53,17 @@ def moved(move: dict) -> str:
         return way + size
     apart = ends[1] < ends[2] or ends[3] < ends[0]
     return f"{way}{size}, intervals {'apart' if apart else 'overlap'}"
+
+
+def _joined(found: list[dict]) -> list[dict]:
+    whole: list[dict] = []
+    for move in found:
+        at_end = [i for i, m in enumerate(whole) if m.get("suite") == move.get("suite") and m["after"] == move["before"]]
+        if at_end:
+            whole[at_end[0]] = {**whole[at_end[0]], "after": move["after"]}
+        else:
+            whole.append(move)
+    return whole
 
 
 def _dumbbell(move: dict, y: float) -> str:
@@ -173,7 +187,7 @@ def _lanes(edges: list[tuple[int, int]]) -> list[int]:
 
 def picture(run: RunRecord, css: str, sentence: str) -> str:
     """Both drawings side by side as one SVG that stands alone (light and dark), for a README."""
-    both = (("Where the metric moved", moves(run)), ("The pipeline", pipeline(run, links=False)))
+    both = (("Where the metric moved", moves(run, joined=True)), ("The pipeline", pipeline(run, links=False)))
     drawn = [(title, made) for title, made in both if made]
     wide, high = max(1, len(drawn)) * (WIDE + 40) + 20, max((made[1] for _, made in drawn), default=0.0) + 84
     parts = [f"<style>{css}</style>", f'<rect width="{wide}" height="{high:.0f}" rx="10" style="fill:var(--paper)"/>',
