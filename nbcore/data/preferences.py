@@ -33,6 +33,7 @@ class Pair:
     """One choice. Answers are the assistant's content as it was written, the thought included; `ended` is False for one cut off.
 
     prompt: messages up to the answer. truth: the hidden scores of chosen and rejected; None in everything that is trained on.
+    chosen_first: whether the chosen answer was the one read first; None where nobody wrote it down.
     """
 
     key: str
@@ -42,6 +43,7 @@ class Pair:
     chosen_ended: bool = True
     rejected_ended: bool = True
     truth: tuple[float, float] | None = None
+    chosen_first: bool | None = None
 
 
 def sample(
@@ -85,25 +87,28 @@ def contrast(
     return wider
 
 
-def choose(groups: Iterable[Sequence[Rollout]], question: str, per_prompt: int = 2, seed: int = 0) -> list[Pair]:
+def choose(groups: Iterable[Sequence[Rollout]], question: str, per_prompt: int = 2, seed: int = 0, lead: float = 0.0) -> list[Pair]:
     """Let the hidden annotator choose between different answers to one instruction: up to `per_prompt` pairs of each group.
 
     question: "answer" (which is the better answer? by quality) or "rather" (which would you rather have? taste included).
+    lead: log-odds that the annotator gives the answer read first; which one that is, is drawn.
     Two texts that differ in the thought alone are the same answer to a reader and make no pair. Raises ValueError.
     """
     if question not in QUESTIONS:
         raise ValueError(f"{question!r} is no question for the annotator; there are {', '.join(QUESTIONS)}.")
     score, rng, pairs = QUESTIONS[question], random.Random(f"choices {question} {seed}"), []
+    places = random.Random(f"places {question} {seed}")
     for group in groups:
         different = {(parse(r.text).content.strip(), r.ended): r for r in group}
         candidates = list(itertools.combinations(different.items(), 2))
         for two in rng.sample(candidates, min(per_prompt, len(candidates))):
             scored = [(score(answer, rollout.item, ended), rollout) for (answer, ended), rollout in two]
-            if not traits.prefers(rng, scored[0][0], scored[1][0]):
-                scored.reverse()
-            (won, better), (lost, worse) = scored
+            in_order = places.random() < 0.5
+            turned = not traits.prefers(rng, scored[0][0], scored[1][0], lead if in_order else -lead)
+            (won, better), (lost, worse) = reversed(scored) if turned else scored
             prompt = [{"role": "user", "content": better.item.text}]
-            pairs.append(Pair(better.item.key, prompt, better.text, worse.text, better.ended, worse.ended, (won, lost)))
+            ended = (better.ended, worse.ended)
+            pairs.append(Pair(better.item.key, prompt, better.text, worse.text, *ended, (won, lost), in_order != turned))
     return pairs
 
 
@@ -119,9 +124,13 @@ def split(pairs: Sequence[Pair], part: int = 5) -> tuple[list[Pair], list[Pair]]
     return sides
 
 
-def ceiling(pairs: Iterable[Pair]) -> float | None:
-    """The accuracy of one who knows the scores behind held-out choices: close calls are coin tosses. None without scored pairs."""
-    chances = [traits.chance(max(pair.truth), min(pair.truth)) for pair in pairs if pair.truth]
+def ceiling(pairs: Iterable[Pair], lead: float = 0.0) -> float | None:
+    """The accuracy of one who knows the scores behind held-out choices but not what was read first: close calls are coin tosses.
+
+    lead: as it was given to `choose`. None without scored pairs.
+    """
+    scored = [(max(pair.truth), min(pair.truth)) for pair in pairs if pair.truth]
+    chances = [(traits.chance(*two, lead) + traits.chance(*two, -lead)) / 2 for two in scored]
     return sum(chances) / len(chances) if chances else None
 
 
@@ -171,9 +180,12 @@ def _pair(row: Any) -> Pair:
     truth = row.get("truth")
     if truth is not None and not (isinstance(truth, list) and len(truth) == 2 and all(isinstance(t, int | float) for t in truth)):
         raise _Broken(f"truth must be the two scores of chosen and rejected, or null; it is {truth!r}")
+    first = row.get("chosen_first")
+    if first is not None and not isinstance(first, bool):
+        raise _Broken(f"chosen_first must be true, false or null; it is {first!r}")
     ended = [bool(row.get(f"{name}_ended", True)) for name in ("chosen", "rejected")]
     key = str(row.get("key") or json.dumps(prompt, ensure_ascii=False, sort_keys=True))
-    return Pair(key, prompt, chosen, rejected, *ended, truth and tuple(truth))
+    return Pair(key, prompt, chosen, rejected, *ended, truth and tuple(truth), first)
 
 
 def _parts(value: Any, before: list[dict[str, Any]], name: str) -> tuple[list[dict[str, Any]], str]:

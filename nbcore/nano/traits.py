@@ -135,14 +135,17 @@ def annotator(answer: str, item: Instruction, ended: bool = True) -> float:
     return (1 - TASTE) * score + TASTE * (score > 0 and friendly(answer))
 
 
-def chance(first: float, second: float) -> float:
-    """How likely a person who scores two answers so chooses the first: Bradley-Terry, so close calls go either way."""
-    return 1 / (1 + math.exp(-SHARPNESS * (first - second)))
+def chance(first: float, second: float, lead: float = 0.0) -> float:
+    """How likely a person who scores two answers so chooses the first: Bradley-Terry, so close calls go either way.
+
+    lead: log-odds for the first that have nothing to do with either answer.
+    """
+    return 1 / (1 + math.exp(-SHARPNESS * (first - second) - lead))
 
 
-def prefers(rng: random.Random, first: float, second: float) -> bool:
+def prefers(rng: random.Random, first: float, second: float, lead: float = 0.0) -> bool:
     """Whether a person who scores two answers so chooses the first, this time."""
-    return rng.random() < chance(first, second)
+    return rng.random() < chance(first, second, lead)
 
 
 def rambling(rng: random.Random, item: Instruction) -> str:

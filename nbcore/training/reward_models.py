@@ -3,7 +3,7 @@
 Point-wise [C]: Bradley and Terry's model, P(chosen ≻ rejected) = σ(score difference).
 Pair-wise [C]: a causal model asked in both orders,
 `loss = CE(y1,y2) + CE(y2,y1) + λ · (P(y1≻y2 | y1,y2) + P(y2≻y1 | y2,y1) − 1)²`; the last term (swap-consistency) is zero exactly
-when the verdict does not depend on the order. To compare with, a judge may also read each choice in one order, drawn by the seed.
+when the verdict does not depend on the order. To compare with, a judge may also read each choice in one order, as it was made.
 All choices between answers to one prompt are one element of a batch, as in InstructGPT (2203.02155, section 3.5), and what the
 rows share is read once (models.prefixes). trl's RewardTrainer, with which a test compares the loss, reads each answer with its
 prompt again: at nano size that costs two and a half times the tokens. Rows are tokenised by us, the same way as the rewards do.
@@ -13,7 +13,6 @@ Left out on purpose: margins and soft labels, regularisers of the score (scores 
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import statistics
@@ -26,6 +25,7 @@ from nbcore.chat.checks import PreflightError, require_distinct_pad
 from nbcore.chat.masks import encode_prompt
 from nbcore.data.preferences import Pair
 from nbcore.models import prefixes
+from nbcore.models.expand import expanded
 from nbcore.models.load import Loaded
 from nbcore.rewards import pairwise, pointwise
 from nbcore.training.loop import Log, common, cosine, recorder, run
@@ -55,12 +55,16 @@ def answers_of(tokenizer: Any, pairs: Sequence[Pair]) -> list[Group]:
 
 
 def orders_of(tokenizer: Any, pairs: Sequence[Pair], both: bool = True, seed: int = 0) -> list[Group]:
-    """Pair-wise groups: each choice is two rows, the chosen answer first and last; without `both` it is one of them, drawn."""
+    """Pair-wise groups: each choice is two rows, the chosen answer first and last.
+
+    Without `both` it is one of them: the order in which the choice was made, or one that is drawn where nobody wrote it down.
+    """
     rng, groups = random.Random(f"orders {seed}"), []
     for some in _by_prompt(pairs):
         group = Group([], [])
-        for asked in map(comparison_of, some):
-            read = (0, 1) if both else (rng.randrange(2),)
+        for pair in some:
+            asked, drawn = comparison_of(pair), rng.randrange(2)
+            read = (0, 1) if both else (drawn if pair.chosen_first is None else int(not pair.chosen_first),)
             group.choices.append(tuple(len(group.rows) + read.index(order) if order in read else -1 for order in (0, 1)))
             group.rows.extend(pairwise.encode(tokenizer, asked.swapped() if order else asked) for order in read)
         groups.append(group)
@@ -98,14 +102,14 @@ def train_pointwise(
 
 def train_pairwise(
     policy: Loaded, pairs: Sequence[Pair], folder: Path, steps: int, batch: int = 4, learning_rate: float = 1e-3,
-    consistency: float | None = 1.0, seed: int = 0, save_every: int = 0, log: Log = lambda row: None,
+    consistency: float | None = 1.0, seed: int = 0, save_every: int = 0, log: Log = lambda row: None, blocks: int = 0,
 ) -> tuple[pairwise.PairwiseModel, list[dict[str, float]]]:  # fmt: skip
     """A judge after `steps` of `batch` prompts with all their choices in both orders, and the logged rows. The policy stays as it is.
 
-    consistency: λ; None reads each choice in one order only, so that no term can compare the two. Raises PreflightError for rows that
-    do not fit the model, NotFinite at a loss that is not finite.
+    consistency: λ; None reads each choice in one order only, so that no term can compare the two. blocks: layers put on top of the
+    policy's (models.expand). Raises PreflightError for rows that do not fit the model, NotFinite at a loss that is not finite.
     """
-    judge = pairwise.PairwiseModel(Loaded(copy.deepcopy(policy.model), policy.tokenizer, policy.source))
+    judge = pairwise.PairwiseModel(Loaded(expanded(policy.model, blocks), policy.tokenizer, policy.source))
     verdicts = pairwise.verdict_ids(policy.tokenizer)
 
     def measured(hidden: Any, first: list[int], last: list[int]) -> tuple[Any, dict[str, Any]]:

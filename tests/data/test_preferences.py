@@ -68,6 +68,19 @@ def test_the_annotator_chooses_by_the_score_of_the_question_and_close_calls_go_e
         assert 0.35 < warm / len(friendly) < 0.65
 
 
+def test_what_was_read_first_is_written_down_and_leads_only_where_the_annotator_lets_it(groups):
+    plain, led = (preferences.choose(groups, "answer", per_prompt=6, lead=lead) for lead in (0.0, 1.5))
+    assert [(p.chosen, p.rejected) for p in plain] != [(p.chosen, p.rejected) for p in led]
+
+    def first(pairs, low, high):
+        some = [p.chosen_first for p in pairs if low <= abs(p.truth[0] - p.truth[1]) < high]
+        return sum(some) / len(some)
+
+    assert 0.45 < first(plain, 0, 1) < 0.55
+    assert first(led, 0, 0.05) > 0.68 and 0.4 < first(led, 0.5, 1) < 0.6, "a clear difference outweighs the place"
+    assert preferences.ceiling(led, 1.5) < preferences.ceiling(led)
+
+
 def test_no_held_out_prompt_occurs_in_training_and_training_knows_no_truth(groups):
     training, held = preferences.split(preferences.choose(groups, "answer", per_prompt=3))
     assert training and held and len(training) + len(held) == 150 * 3
@@ -84,7 +97,7 @@ def test_an_unknown_question_is_answered_with_those_there_are(groups):
 
 def test_pairs_survive_the_way_through_a_file(groups, tmp_path):
     pairs = preferences.choose(groups[:5], "rather")
-    odd = Pair("k", [{"role": "user", "content": "Zeile\u2028Ende"}], "é\n", "b", chosen_ended=False)
+    odd = Pair("k", [{"role": "user", "content": "Zeile\u2028Ende"}], "é\n", "b", chosen_ended=False, chosen_first=True)
     assert preferences.read(preferences.write([*pairs, odd], tmp_path / "pairs.jsonl")) == ([*pairs, odd], [])
 
 
@@ -124,6 +137,7 @@ BROKEN = {
     '{"chosen": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], '
     '"rejected": [{"role": "user", "content": "y"}, {"role": "assistant", "content": "b"}]}': "different prompts",
     '{"prompt": "Q", "chosen": "a", "rejected": "b", "truth": 3}': "two scores",
+    '{"prompt": "Q", "chosen": "a", "rejected": "b", "chosen_first": 1}': "chosen_first must be true, false or null",
 }
 
 

@@ -93,6 +93,12 @@ def test_one_order_reads_each_choice_once_in_a_place_that_is_drawn(policy):
     assert again == once != reward_models.orders_of(policy.tokenizer, pairs, both=False, seed=4)
 
 
+def test_one_order_is_the_one_in_which_the_choice_was_made_where_that_is_known(policy):
+    pairs = [replace(pair, chosen_first=n % 2 == 0) for n, pair in enumerate(pairs_of(6, 0))]
+    once = reward_models.orders_of(policy.tokenizer, pairs, both=False)
+    assert [i >= 0 for group in once for i, _ in group.choices] == [True, False] * 6
+
+
 def test_before_it_has_learned_anything_the_pointwise_loss_is_log_two(policy, tmp_path):
     history = reward_models.train_pointwise(policy, pairs_of(4, 0), tmp_path, steps=2, batch=2)[1]
     assert history[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
@@ -122,6 +128,12 @@ def test_the_judge_learns_on_new_prompts_in_both_orders(policy, tmp_path):
     assert sum(p < 0.5 for p in judge.probability([c.swapped() for c in asked])) > 0.75 * 80
 
 
+def test_a_judge_may_be_deeper_than_the_policy_it_starts_from(policy, tmp_path):
+    judge = reward_models.train_pairwise(policy, pairs_of(6, 0), tmp_path, steps=2, batch=1, blocks=2)[0].loaded.model
+    assert judge.config.num_hidden_layers == policy.model.config.num_hidden_layers + 2
+    assert judge.model.layers[-1].mlp.down_proj.weight.abs().sum() > 0
+
+
 def test_a_judge_that_reads_one_order_trains_on_batches_of_any_mixture(policy, tmp_path):
     history = reward_models.train_pairwise(policy, pairs_of(6, 0), tmp_path, steps=4, batch=1, consistency=None)[1]
     assert history[0]["cross_entropy"] == pytest.approx(history[0]["loss"], abs=1e-5)
@@ -142,7 +154,7 @@ def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(policy, tmp_path, k
         given = dict(steps=6, batch=2, save_every=3, log=log)
         if kind == "point":
             return reward_models.train_pointwise(policy, pairs_of(6, 0), tmp_path / folder, **given)[0].model
-        return reward_models.train_pairwise(policy, pairs_of(6, 0), tmp_path / folder, **given)[0].loaded.model
+        return reward_models.train_pairwise(policy, pairs_of(6, 0), tmp_path / folder, **given, blocks=1)[0].loaded.model
 
     whole = train("whole")
     with pytest.raises(Killed):
