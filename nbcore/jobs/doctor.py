@@ -152,15 +152,13 @@ def _sandbox() -> list[Finding]:
         found = ", ".join(name.replace("_", " ") for name, held in holds.items() if held) or "time and memory limits only"
         advice = f"Not enforced here: {', '.join(lacking)}. Judge only models you trust not to be malicious." if lacking else ""
         findings = [Finding("sandbox", "note" if lacking else "ok", found, advice)]
-    tools = ("bwrap", "setpriv", "prlimit")
-    missing = [tool for tool in tools if not shutil.which(tool)]
-    if missing:
-        advice = "Optional: install bubblewrap and util-linux (apt install bubblewrap util-linux) for a stronger layer around the sandbox."
-        return [*findings, Finding("sandbox tools", "note", f"missing: {', '.join(missing)}", advice)]
-    if _ask(["bwrap", "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"], 20) is None:
-        advice = "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1); a container must be started with that right."
-        return [*findings, Finding("sandbox tools", "note", "bwrap is here but may not make namespaces", advice)]
-    return [*findings, Finding("sandbox tools", "ok", f"{', '.join(tools)}; namespaces may be made")]
+    if said and json.loads(said)["files_hidden"]:
+        return [*findings, Finding("sandbox tools", "ok", "bwrap, which hides your files from programs")]
+    if not shutil.which("bwrap"):
+        advice = "Install bubblewrap (apt install bubblewrap): programs of a model then see nothing of your files."
+        return [*findings, Finding("sandbox tools", "note", "missing: bwrap", advice)]
+    advice = "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1); a container must be started with that right."
+    return [*findings, Finding("sandbox tools", "note", "bwrap is here but may not make namespaces", advice)]
 
 
 def _fonts() -> list[Finding]:

@@ -1,17 +1,17 @@
 """Run untrusted short Python programs and report what they did. Paper section 5: every reward of the code stages comes from here.
 
 How: a long-lived fork server (`server.py`), started as a clean subprocess in a session of its own, dies with its parent and
-forks once per job. Each job gets limits on CPU, address space, file size and core dumps, a wall deadline with SIGKILL, no
-stdin, an empty environment and an empty folder; where the kernel permits it also no network, a process namespace (it can
-neither see-by-number nor kill what is outside, the server included), another user and no new processes: `capabilities()`
-says what holds on this machine. Results come back per call over a pipe of their own, in frames marked with a nonce, so that
-printing cannot be mistaken for answering. Expected answers never enter the sandbox (`programs.py` compares outside): a program
-that forges frames can still only say which values it returns.
+forks once per job. Where bubblewrap is installed and may make namespaces, the server stands inside it: a job sees the system
+read-only, no home, no /tmp, no network, and no process but its like. Each job gets limits on CPU, address space, file size and core
+dumps, a wall deadline with SIGKILL, no stdin, an empty environment and an empty folder. Without bubblewrap, and where the kernel
+permits it, also no network, a process namespace (it can neither see-by-number nor kill what is outside, the server included),
+another user and no new processes: `capabilities()` says what holds on this machine. Results come back per call over a pipe of their
+own, in frames marked with a nonce, so that printing cannot be mistaken for answering. Expected answers never enter the sandbox
+(`programs.py` compares outside): a program that forges frames can still only say which values it returns.
 
-What this layer does NOT do: it does not hide the file system (a program reads, and outside its folder writes, whatever its
-user may; under `separate_user: False` that is your own user), it does not filter system calls, and it is no defence against
-kernel bugs or a determined attacker. Programs see only the standard library. A stronger layer (bubblewrap: read-only root,
-system-call filter) is meant to be put around the same server later; until then run code of models you trust not to be malicious.
+What it does NOT do: it does not filter system calls and is no defence against kernel bugs. Without bubblewrap (`files_hidden` False)
+a program reads, and outside its folder writes, whatever its user may, and under `separate_user` False that is your own user: run
+code of models that you trust not to be malicious only. Programs see only the standard library.
 
 A failure of the judge itself is the status "missing", never a verdict about the program.
 """
@@ -19,6 +19,7 @@ A failure of the judge itself is the status "missing", never a verdict about the
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import marshal
 import os
@@ -39,7 +40,10 @@ from typing import Any
 
 from nbcore.judge.server import frame
 
+PYTHON = os.path.realpath(sys.executable)  # without site packages any environment's interpreter is its base's
 SERVER = Path(__file__).with_name("server.py")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")  # what a program sees of the machine behind walls
+INSIDE = "/judge"  # where the jobs' folders are there
 ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itself is given up
 
 
@@ -79,6 +83,27 @@ class Verdict:
     cpu_seconds: float | None = None
 
 
+@functools.cache
+def bubblewrap(server: Path) -> tuple[str, ...]:
+    """The command line of an interpreter behind walls, with `server` as /server.py; empty where bubblewrap can't build them."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return ()
+    walls = [program, "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if os.getuid() == 0:  # jobs become another user for real, and the server must still be able to end them and to clean up
+        walls += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        walls += [word for name in ("SETUID", "SETGID", "KILL", "DAC_OVERRIDE") for word in ("--cap-add", f"CAP_{name}")]
+    else:
+        walls += ["--unshare-all", "--uid", "65534", "--gid", "65534"]
+    seen = [path for path in SYSTEM if os.path.exists(path)]
+    walls += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", INSIDE]
+    walls += [word for path in seen for word in ("--ro-bind", path, path)]
+    walls += ["--ro-bind", sys.base_prefix, "/python", "--ro-bind", str(server), "/server.py", "--remount-ro", "/", "--"]
+    walls += [os.path.join("/python", os.path.relpath(PYTHON, sys.base_prefix))]
+    tried = subprocess.run([*walls, "-S", "-c", ""], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_SLACK, check=False)
+    return tuple(walls) if tried.returncode == 0 else ()
+
+
 class _ServerGone(Exception):
     """The server ended or does not answer."""
 
@@ -88,14 +113,17 @@ class _Server:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self.folder = tempfile.mkdtemp(prefix="judge-")
-        os.chmod(self.folder, 0o711)  # jobs of another user have to get into their own folder
         self.buffer = bytearray()
         self.numbers = 0
+        walls = bubblewrap(SERVER)
+        self.folder = None if walls else tempfile.mkdtemp(prefix="judge-")
+        if self.folder:
+            os.chmod(self.folder, 0o711)  # jobs of another user have to get into their own folder
         # -s -S -P and an environment of our own instead of -I, which would ignore the fixed hash seed: sets iterate alike each time.
+        where = ["/server.py", INSIDE, "0"] if walls else [str(SERVER), self.folder, str(os.getpid())]
+        python = walls or (PYTHON,)
         self.process = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-P", "-B", str(SERVER), self.folder, str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            [*python, "-s", "-S", "-P", "-B", *where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             start_new_session=True, cwd="/", env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"},
         )  # fmt: skip
         try:
@@ -139,7 +167,8 @@ class _Server:
         except ProcessLookupError:
             pass  # it is gone already
         self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _LOCK = threading.RLock()

@@ -25,7 +25,8 @@ import time
 import types
 
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC = 0x10000000, 0x20000000, 0x40000000, 0x08000000
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+CAPABILITY_VERSION_3 = 0x20080522
 NOBODY = 65534
 LINUX = sys.platform.startswith("linux")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -123,6 +124,7 @@ def confine(limits):
     if LINUX:
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
         LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        LIBC.capset(struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24))  # root without its rights: it may debug nobody
         if os.getppid() != STATE["pid"]:
             os._exit(71)
     cpu = max(1, math.ceil(limits["cpu_seconds"]))
@@ -226,14 +228,17 @@ def forks_are_refused():
     raise RuntimeError("the limit does not bite")
 
 
-def sweep():
-    """Between jobs: end every process that a program may have left in our process namespace, and reap it."""
+def sweep(root):
+    """Between jobs: end every process that a program may have left in our process namespace, reap it, and remove what lies in `root`."""
     try:
         os.kill(-1, signal.SIGKILL)
         while os.waitpid(-1, 0):
             pass
     except (ProcessLookupError, ChildProcessError):
-        return  # the usual case: nobody is left
+        pass  # the usual case: nobody is left
+    for left in os.listdir(root):
+        path = os.path.join(root, left)
+        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
 
 def serve(root, capabilities):
@@ -241,7 +246,8 @@ def serve(root, capabilities):
     STATE["pid"] = os.getpid()
     if os.getuid() == 0 and holds(nobody_can_import):
         STATE["uid"] = NOBODY
-    capabilities |= {"separate_user": STATE["uid"] is not None, "no_new_processes": holds(forks_are_refused)}
+    another = STATE["uid"] is not None or capabilities["files_hidden"]  # behind walls a user has nothing that could be touched
+    capabilities = {"separate_user": another, **capabilities, "no_new_processes": holds(forks_are_refused)}
     for name in PRELOAD.split():
         importlib.import_module(name)
     os.set_blocking(1, False)
@@ -275,7 +281,7 @@ def serve(root, capabilities):
                 child.kill("wall")
                 child.deadline += 1.0  # for the end of its pipe to arrive, with what it had answered in time
         if outgoing and not children and capabilities["pid_namespace"]:
-            sweep()
+            sweep(root)
         if writable:
             outgoing = outgoing[os.write(1, outgoing) :]
     for child in children.values():
@@ -283,12 +289,19 @@ def serve(root, capabilities):
 
 
 def main(root, parent):
-    """Start: die with the parent, isolate, and serve (inside a process namespace as its first process)."""
+    """Start: die with the parent, isolate, and serve (inside a process namespace as its first process).
+
+    parent: its process id; 0 when bubblewrap stands between, which has isolated this process and ends it with its parent.
+    """
+    if LINUX:
+        LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no job of the same user may attach to the server as a debugger
+    if not parent:
+        return serve(root, {"network_blocked": True, "pid_namespace": True, "files_hidden": True})
     if LINUX:
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             return
-    capabilities = isolate()
+    capabilities = isolate() | {"files_hidden": False}
     if capabilities["pid_namespace"]:
         pid = os.fork()
         if pid:

@@ -17,6 +17,19 @@ from nbcore.judge.sandbox import Job, Limits, capabilities, run
 QUICK = Limits(cpu_seconds=1, wall_seconds=1.0, memory_mib=256, output_kib=64)
 
 
+@pytest.fixture(scope="module", autouse=True, params=["behind bubblewrap", "without it"])
+def walls(request):
+    """Each test twice: with the walls that this machine can build, and as on a machine that has no bubblewrap."""
+    sandbox.close()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "without it":
+            patch.setattr(sandbox, "bubblewrap", lambda server: ())
+        elif not sandbox.bubblewrap(sandbox.SERVER):
+            pytest.skip("there is no bubblewrap here that may make namespaces")
+        yield request.param
+        sandbox.close()
+
+
 def one(program, *calls, limits=QUICK):
     return run([Job(program, calls or [()], "f")], limits)[0]
 
@@ -144,6 +157,27 @@ def test_a_program_finds_nothing_of_ours():
     assert (environment, files, stdin, ours) == ({}, [], "", False)
 
 
+def test_behind_the_walls_nothing_of_this_machine_is_seen_or_changed(walls, tmp_path):
+    if walls == "without it":
+        assert not capabilities()["files_hidden"]
+        return
+    assert capabilities()["files_hidden"] and capabilities()["network_blocked"] and capabilities()["pid_namespace"]
+    (tmp_path / "secret").write_text("x", encoding="utf-8")
+    program = """
+import os
+def f(path):
+    wrote = []
+    for folder in ('/', '/usr', '/python', '/dev', '/dev/shm', '/tmp', '/var/tmp', '/judge'):
+        try: open(folder + '/left', 'w').write('x'); wrote.append(folder)
+        except OSError: pass
+    return [os.path.exists(path), os.path.exists('/home') or os.path.exists('/root'), sorted(wrote), os.path.exists('/etc/passwd')]
+"""
+    exists, homes, wrote, users = one(program, (str(tmp_path / "secret"),)).results[0]
+    assert (exists, homes, users) == (False, False, False)
+    assert set(wrote) <= {"/judge"}  # the sandbox's own folder; another job must not find it there
+    assert "left" not in one("import os\ndef f(): return os.listdir('/judge')").results[0]
+
+
 def test_jobs_do_not_see_each_other():
     first = Job("open('left', 'w').write('x')\nimport math\nmath.pi = 3\ndef f(): return 1", [()], "f")
     second = Job("import os, math\ndef f(): return [os.listdir('.'), math.pi]", [()], "f")
@@ -185,15 +219,17 @@ def f():
         time.sleep(61.25)
     return 1
 """
+    one("def f(): return 1")
+    server = psutil.Process(sandbox._servers[0].process.pid)
+    ours = len(server.children(recursive=True))
     verdict = one(program)
     assert verdict.results == [1] or "Resource temporarily unavailable" in verdict.message
     if capabilities()["pid_namespace"] or capabilities()["no_new_processes"]:
         one("def f(): return 1")
-        server = psutil.Process(sandbox._servers[0].process.pid)
         deadline = time.monotonic() + 2
-        while len(server.children(recursive=True)) > 1 and time.monotonic() < deadline:
+        while len(server.children(recursive=True)) > ours and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert len(server.children(recursive=True)) <= 1  # the server's own second process, in the process namespace
+        assert len(server.children(recursive=True)) <= ours
 
 
 def test_a_server_that_dies_is_started_again_and_no_job_is_lost():
