@@ -15,6 +15,7 @@ from typing import Any
 
 from nbcore.chat.masks import encode_prompt
 from nbcore.chat.toolcalls import parse
+from nbcore.judge.extract import program
 from nbcore.judge.programs import check_many
 from nbcore.models.generate import generate
 from nbcore.nano import arithmetic, geography, programs, traits
@@ -90,7 +91,8 @@ def run(
     answers = [t.content.strip() for t in turns]
     if suite == "code":
         cases = [made[i].cases(seed=1) for i, _ in asked]
-        verdicts = check_many([(_program(a), programs.ENTRY, c) for a, c in zip(answers, cases, strict=True)])
+        found = [program(c.text, programs.ENTRY) or "" for c in said]  # no program is a wrong answer
+        verdicts = check_many([(text, programs.ENTRY, c) for text, c in zip(found, cases, strict=True)])
         scores = [None if v.passed_all is None else float(v.passed_all) for v in verdicts]
     elif suite == "reason":
         scores = [float(arithmetic.correct(a, made[i])) for (i, _), a in zip(asked, answers, strict=True)]
@@ -101,10 +103,3 @@ def run(
         Sample(suite, i, k, s if c.ended or suite == "align" or s is None else 0.0, not c.ended, b, text_of(suite, made[i]), c.text)
         for (i, k), s, c, b in zip(asked, scores, said, bad, strict=True)
     ]
-
-
-def _program(answer: str) -> str:
-    """The program inside the first ```python fence, or the whole answer when there is none."""
-    if "```" not in answer:
-        return answer
-    return answer.split("```", 2)[1].removeprefix("python").strip("\n") + "\n"
