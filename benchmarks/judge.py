@@ -114,7 +114,8 @@ def main() -> None:
             seconds[name].append((time.perf_counter() - began) / len(part))
     best = {name: statistics.median(values) for name, values in seconds.items()}
     print("programs a second: " + ", ".join(f"{name} {1 / value:.0f}" for name, value in best.items()))
-    print(f"the judge does {best['fresh'] / best['judge']:.1f} times as many as fresh, in {best['judge'] / best['fork']:.2f} of the time of fork")
+    gain, cost = best["fresh"] / best["judge"], best["judge"] / best["fork"]
+    print(f"the judge does {gain:.1f} times as many as fresh, in {cost:.2f} of the time of fork")
     endurance(some, given.jobs)
 
 
