@@ -17,11 +17,14 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 FEW = {"max_new_tokens": 24}
-RL = {"steps": 2, "prompts": 2, "group": 2, "pool": 2, "fewest": 0, "most": 8, "probe_batches": 2, "probe_prompts": 2, "measured": 2} | FEW
+RL = {"steps": 2, "prompts": 2, "group": 2, "pool": 2, "fewest": 0, "most": 8, "probe_batches": 2, "probe_prompts": 2} | FEW
+RL["measured"] = 2
 STAGES = {
     "03_pointwise_reward_model": (["02_sft"], {"instructions": 12, "answers": 2, "steps": 2, "batch": 2, "measured": 3} | FEW),
     "04_pointwise_rl": (["02_sft", "03_pointwise_reward_model"], RL | {"branch_steps": 1}),
-    "05_pairwise_reward_model": (["02_sft", "04_pointwise_rl"], {"instructions": 12, "answers": 1, "steps": 2, "batch": 1, "blocks": 0} | FEW),
+    "05_pairwise_reward_model": (
+        ["02_sft", "04_pointwise_rl"], {"instructions": 12, "answers": 1, "steps": 2, "batch": 1, "blocks": 0} | FEW,
+    ),
     "06_pairwise_rl": (["04_pointwise_rl", "05_pairwise_reward_model"], RL),
 }
 
