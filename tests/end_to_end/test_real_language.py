@@ -18,7 +18,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FEW = {"max_new_tokens": 24}
 RL = {"steps": 2, "prompts": 2, "group": 2, "pool": 2, "fewest": 0, "most": 8, "probe_batches": 2, "probe_prompts": 2} | FEW
-RL["measured"] = 2
+RL["measured"] = 3  # as many as the notebooks show
 STAGES = {
     "03_pointwise_reward_model": (["02_sft"], {"instructions": 12, "answers": 2, "steps": 2, "batch": 2, "measured": 3} | FEW),
     "04_pointwise_rl": (["02_sft", "03_pointwise_reward_model"], RL | {"branch_steps": 1}),
