@@ -144,15 +144,15 @@ def _gpu() -> list[Finding]:
 def _sandbox() -> list[Finding]:
     # Asked in a process of its own: what programs of a model may do is the sandbox's to say, and no room of this wing imports it.
     said = _ask([sys.executable, "-c", "import json; from nbcore.judge import sandbox; print(json.dumps(sandbox.capabilities()))"], 30)
-    if said is None:
+    holds = json.loads(said) if said else {}
+    if not holds:
         findings = [Finding("sandbox", "note", "does not start", "The code stages can't judge programs here.")]
     else:
-        holds = json.loads(said)
         lacking = [name.replace("_", " ") for name, held in holds.items() if not held]
         found = ", ".join(name.replace("_", " ") for name, held in holds.items() if held) or "time and memory limits only"
         advice = f"Not enforced here: {', '.join(lacking)}. Judge only models you trust not to be malicious." if lacking else ""
         findings = [Finding("sandbox", "note" if lacking else "ok", found, advice)]
-    if said and json.loads(said)["files_hidden"]:
+    if holds.get("files_hidden"):
         return [*findings, Finding("sandbox tools", "ok", "bwrap, which hides your files from programs")]
     if not shutil.which("bwrap"):
         advice = "Install bubblewrap (apt install bubblewrap): programs of a model then see nothing of your files."

@@ -16,12 +16,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nbcore.judge import programs, sandbox
 from nbcore.judge.attacks import ATTACKS
+from nbcore.judge.programs import Case
 
-Case = tuple[Sequence[Any], Any]
 Grade = Callable[[Sequence[str], str, Sequence[Case]], Sequence[float | None]]
 ENTRY = "total"
 NUMBERS = ([1, 2, 3], [4], [5, -5, 1], [2, 2, 2, 2, 2], [10, 0, -7, 3, 1])

@@ -100,8 +100,11 @@ def bubblewrap(server: Path) -> tuple[str, ...]:
     walls += [word for path in seen for word in ("--ro-bind", path, path)]
     walls += ["--ro-bind", sys.base_prefix, "/python", "--ro-bind", str(server), "/server.py", "--remount-ro", "/", "--"]
     walls += [os.path.join("/python", os.path.relpath(PYTHON, sys.base_prefix))]
-    tried = subprocess.run([*walls, "-S", "-c", ""], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_SLACK, check=False)
-    return tuple(walls) if tried.returncode == 0 else ()
+    try:
+        subprocess.run([*walls, "-S", "-c", ""], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_SLACK, check=True)
+    except (subprocess.SubprocessError, OSError):
+        return ()  # it says no, cannot be started, or hangs: `capabilities()` tells what that costs
+    return tuple(walls)
 
 
 class _ServerGone(Exception):

@@ -58,11 +58,11 @@ def moved(move: dict) -> str:
 def _joined(found: list[dict]) -> list[dict]:
     whole: list[dict] = []
     for move in found:
-        at_end = [i for i, m in enumerate(whole) if m.get("suite") == move.get("suite") and m["after"] == move["before"]]
-        if at_end:
-            whole[at_end[0]] = {**whole[at_end[0]], "after": move["after"]}
+        begun = next((m for m in whole if m.get("suite") == move.get("suite") and m["after"] == move["before"]), None)
+        if begun:
+            begun["after"] = move["after"]
         else:
-            whole.append(move)
+            whole.append(dict(move))
     return whole
 
 
