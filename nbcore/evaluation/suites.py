@@ -90,9 +90,8 @@ def run(
     turns = [parse(c.text) for c in said]
     answers = [t.content.strip() for t in turns]
     if suite == "code":
-        cases = [made[i].cases(seed=1) for i, _ in asked]
-        found = [program(c.text, programs.ENTRY) or "" for c in said]  # no program is a wrong answer
-        verdicts = check_many([(text, programs.ENTRY, c) for text, c in zip(found, cases, strict=True)])
+        found = [program(c.text, programs.ENTRY) for c in said]
+        verdicts = check_many([(text, made[i].judged(seed=1)) for text, (i, _) in zip(found, asked, strict=True)])
         scores = [None if v.passed_all is None else float(v.passed_all) for v in verdicts]
     elif suite == "reason":
         scores = [float(arithmetic.correct(a, made[i])) for (i, _), a in zip(asked, answers, strict=True)]

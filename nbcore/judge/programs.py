@@ -1,29 +1,57 @@
-"""Does a program do what its cases say? Paper section 5 (code RL: correctness).
+"""Does a program do what its tests say? Paper section 5 (code RL: correctness).
 
-The program runs in the sandbox and only says which values it returns; the expected values stay on this side and are compared
-here, so no program can pass by redefining equality, and none can read the answers.
-Left out on purpose: stdin/stdout problems, and partial credit (a reward decides what `passed` of `total` is worth).
+A task is of one of three kinds: a function with cases (arguments, expected value), a script with cases (standard input, expected
+output), or a function with Python statements that assert something about it, as HumanEval and MBPP have them (`assertions.py`).
+The program runs in the sandbox and only says which values it returns or prints; what was expected stays on this side and is compared
+here (or, for assertions, in a process of its own), so no program can pass by redefining equality, and none can read the answers.
+Left out on purpose: partial credit (a reward decides what `passed` of `total` is worth), threads in scripts (the sandbox refuses them).
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nbcore.judge import assertions
+from nbcore.judge.checkers import Checker, known, right
 from nbcore.judge.sandbox import Job, Limits, Verdict, run
-from nbcore.judge.server import plain
+from nbcore.judge.values import plain
 
-Case = tuple[Sequence[Any], Any]  # (arguments, expected value)
+Case = tuple[Sequence[Any], Any]  # (arguments, expected value); of a script ([standard input], expected output)
+MISSING = ("judge error", "no tests")  # nothing is known about the program
+STATUS = {
+    "error": "runtime error", "compile": "compile error", "timeout": "time limit", "memory": "memory limit", "output": "output limit",
+    "missing": "judge error",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a program is asked for.
+
+    entry: the function's name; None for a script. cases: what is called and what must come back, compared by `checker`.
+    asserts: instead of cases, each a test by itself: statements that use the function under its name. before: source that stands
+    before the program (imports, or a prompt that the program completes) and before the asserts; after: what follows the program.
+    """
+
+    name: str
+    entry: str | None
+    cases: Sequence[Case] = ()
+    asserts: Sequence[str] = ()
+    before: str = ""
+    after: str = ""
+    checker: Checker = "values"
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """passed of total cases; passed_all is None when the judge failed (status "missing"), which is no verdict.
+    """passed of total tests; passed_all is None when nothing is known about the program (judge error, no tests), which is no failure.
 
-    status is the sandbox's: "ok" means that every call returned, not that the answers were right. message names the first fault.
+    status: accepted, or that of the first test that failed: wrong answer, runtime error, time limit, memory limit, output limit; or of
+    the whole program: compile error, no program, no tests, judge error. message names the first fault.
     """
 
     passed: int
@@ -33,70 +61,96 @@ class ProgramVerdict:
     message: str = ""
 
 
-def check(
-    program_text: str, entry: str, cases: Sequence[Case], limits: Limits | None = None, tolerance: float = 1e-9
-) -> ProgramVerdict:
-    """Run one program on its cases; see `check_many`."""
-    return check_many([(program_text, entry, cases)], limits, tolerance=tolerance)[0]
+def check(program: str | None, task: Task, limits: Limits | None = None) -> ProgramVerdict:
+    """Judge one program; see `check_many`."""
+    return check_many([(program, task)], limits)[0]
 
 
-def check_many(
-    programs: Sequence[tuple[str, str, Sequence[Case]]],
-    limits: Limits | None = None,
-    workers: int = 1,
-    tolerance: float = 1e-9,
-) -> list[ProgramVerdict]:
-    """Run programs given as (text, entry, cases), each in a process of its own, and compare as `same` does.
+def check_many(items: Sequence[tuple[str | None, Task]], limits: Limits | None = None, workers: int = 1) -> list[ProgramVerdict]:
+    """Judge each (program, task), every program in a process of its own. None stands for an answer without a program.
 
-    Raises ValueError for a program without cases and for values that cannot be sent or compared: those are faults of the caller.
+    Raises ValueError for a task that can't be judged by anyone: an expected value that has no plain form, an unknown checker.
     """
-    expected = []
-    for index, (_, _, cases) in enumerate(programs):
-        if not cases:
-            raise ValueError(f"Program {index} has no cases: nothing would be checked, and it would count as passed.")
-        try:
-            # The same way through JSON as the results take.
-            expected.append([json.loads(json.dumps(plain(value))) for _, value in cases])
-        except (TypeError, RecursionError) as error:
-            raise ValueError(f"Program {index} has an expected value that cannot be compared: {error}.") from error
-    jobs = [Job(text, [tuple(arguments) for arguments, _ in cases], entry) for text, entry, cases in programs]
-    verdicts = run(jobs, limits, workers)
-    return [_judge(v, job, wanted, tolerance) for v, job, wanted in zip(verdicts, jobs, expected, strict=True)]
-
-
-def same(got: Any, wanted: Any, tolerance: float = 1e-9) -> bool:
-    """Whether two plain values are equal.
-
-    True is not 1. 1 and 1.0 are equal (as in Python), an int never equals a float beside it. Two floats may differ by the
-    relative tolerance, or by 1e-12 near zero; tolerance=0 asks for equality. NaN equals NaN. Tuples are lists.
-    """
-    if isinstance(got, bool) or isinstance(wanted, bool):
-        return got is wanted
-    if isinstance(got, float) and isinstance(wanted, float):
-        if math.isnan(got) or math.isnan(wanted):
-            return math.isnan(got) and math.isnan(wanted)
-        return math.isclose(got, wanted, rel_tol=tolerance, abs_tol=1e-12 if tolerance else 0.0)
-    if isinstance(got, int | float) and isinstance(wanted, int | float):
-        return got == wanted
-    if isinstance(got, list) and isinstance(wanted, list):
-        return len(got) == len(wanted) and all(same(g, w, tolerance) for g, w in zip(got, wanted, strict=True))
-    if isinstance(got, dict) and isinstance(wanted, dict):
-        return got.keys() == wanted.keys() and all(same(got[k], wanted[k], tolerance) for k in wanted)
-    return type(got) is type(wanted) and got == wanted
-
-
-def _judge(verdict: Verdict, job: Job, wanted: list[Any], tolerance: float) -> ProgramVerdict:
-    total = len(wanted)
-    if verdict.status == "missing":
-        return ProgramVerdict(0, total, None, "missing", verdict.message)
-    right = [
-        index not in verdict.errors and same(got, want, tolerance)
-        for index, (got, want) in enumerate(zip(verdict.results, wanted, strict=False))
+    verdicts: dict[int, ProgramVerdict] = {}
+    jobs: list[tuple[int, Job, list]] = []
+    asserted: list[int] = []
+    for index, (program, task) in enumerate(items):
+        known(task.checker)
+        total = len(task.cases) or len(task.asserts)
+        if not total:
+            verdicts[index] = ProgramVerdict(0, 0, None, "no tests", f"task {task.name} has no tests: nothing would be checked")
+        elif program is None:
+            verdicts[index] = ProgramVerdict(0, total, False, "no program", "the answer holds no program")
+        elif task.asserts:
+            asserted.append(index)
+        else:
+            wanted = _expected(task)
+            calls = [tuple(arguments) for arguments, _ in task.cases]
+            text = task.before + program + task.after
+            jobs += [(index, Job(text, calls, task.entry), wanted)] if task.entry else [
+                (index, Job(text, [call], None), [want]) for call, want in zip(calls, wanted, strict=True)
+            ]  # fmt: skip
+    parts: dict[int, list[ProgramVerdict]] = {}
+    for (index, job, wanted), verdict in zip(jobs, run([job for _, job, _ in jobs], limits, workers), strict=True):
+        parts.setdefault(index, []).append(_judge(verdict, job, wanted, items[index][1]))
+    verdicts |= {index: _together(found) for index, found in parts.items()}
+    tests = [
+        assertions.Asserted(task.before, program + task.after, task.entry, task.asserts) for program, task in (items[i] for i in asserted)
     ]
-    passed = sum(right)
-    message = verdict.message
-    if not message and False in right:
-        index = right.index(False)
-        call = f"{job.entry}({', '.join(map(repr, job.calls[index]))})"
-        message = f"case {index}: {call[:200]} gave {verdict.results[index]!r:.100}, expected {wanted[index]!r:.100}"
-    return ProgramVerdict(passed, total, verdict.status == "ok" and passed == total, verdict.status, message)
+    for index, found in zip(asserted, assertions.judge(tests, limits, workers), strict=True):
+        verdicts[index] = _together([_of_test(STATUS.get(status, status), message) for status, message in found])
+    return [verdicts[index] for index in range(len(items))]
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:100]
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a very large number"
+
+
+def _expected(task: Task) -> list:
+    try:
+        return [json.loads(json.dumps(plain(value))) for _, value in task.cases]  # the same way through JSON as the results take
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"Task {task.name} has an expected value that cannot be compared: {error}.") from error
+
+
+def _of_test(status: str, message: str) -> ProgramVerdict:
+    accepted = None if status in MISSING else status == "accepted"
+    return ProgramVerdict(int(accepted is True), 1, accepted, status, message)
+
+
+def _together(parts: list[ProgramVerdict]) -> ProgramVerdict:
+    """One verdict of a program that was run once for each of its tests."""
+    if len(parts) == 1:
+        return parts[0]
+    unknown = next((part for part in parts if part.passed_all is None), None)
+    first = unknown or next((part for part in parts if not part.passed_all), parts[0])
+    passed = 0 if unknown else sum(part.passed for part in parts)
+    return ProgramVerdict(passed, len(parts), None if unknown else passed == len(parts), first.status, first.message)
+
+
+def _judge(verdict: Verdict, job: Job, wanted: list[Any], task: Task) -> ProgramVerdict:
+    total, results = len(wanted), verdict.results
+    if verdict.status == "missing":
+        return ProgramVerdict(0, total, None, "judge error", verdict.message)
+    if job.entry is None and verdict.status != "ok":
+        return ProgramVerdict(0, total, False, STATUS[verdict.status], verdict.message)
+    try:
+        good = [
+            index not in verdict.errors and right(task.checker, arguments, got, want, task.tolerance)
+            for index, (arguments, got, want) in enumerate(zip(job.calls, results, wanted, strict=False))
+        ]
+    except ValueError as error:
+        return ProgramVerdict(0, total, None, "judge error", str(error))
+    passed = sum(good)
+    if passed == total and verdict.status == "ok":
+        return ProgramVerdict(passed, total, True, "accepted")
+    first = next((index for index, well in enumerate(good) if not well), len(good))
+    if first >= len(results) or first in verdict.errors:
+        return ProgramVerdict(passed, total, False, STATUS[verdict.status], verdict.message)
+    given = ", ".join(_shown(value) for value in job.calls[first])
+    call = f"{job.entry}({given})" if job.entry else f"the input {given}"
+    message = f"case {first}: {call[:200]} gave {results[first]!r:.100}, expected {wanted[first]!r:.100}"
+    return ProgramVerdict(passed, total, False, "wrong answer", message)

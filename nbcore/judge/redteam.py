@@ -19,7 +19,7 @@ from pathlib import Path
 
 from nbcore.judge import programs, sandbox
 from nbcore.judge.attacks import ATTACKS
-from nbcore.judge.programs import Case
+from nbcore.judge.programs import Case, Task
 
 Grade = Callable[[Sequence[str], str, Sequence[Case]], Sequence[float | None]]
 ENTRY = "total"
@@ -45,7 +45,7 @@ class Outcome:
 def own(texts: Sequence[str], entry: str, cases: Sequence[Case]) -> list[float | None]:
     """This project's judge: the share of cases passed; None where the judge failed."""
     limits = sandbox.Limits(cpu_seconds=1, wall_seconds=2)
-    verdicts = programs.check_many([(text, entry, cases) for text in texts], limits)
+    verdicts = programs.check_many([(text, Task("redteam", entry, cases)) for text in texts], limits)
     return [None if v.passed_all is None else v.passed / v.total for v in verdicts]
 
 

@@ -42,6 +42,7 @@ from nbcore.judge.server import frame
 
 PYTHON = os.path.realpath(sys.executable)  # without site packages any environment's interpreter is its base's
 SERVER = Path(__file__).with_name("server.py")
+BESIDE = ("values.py", "isolation.py")  # what it reads
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")  # what a program sees of the machine behind walls
 INSIDE = "/judge"  # where the jobs' folders are there
 ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itself is given up
@@ -49,11 +50,14 @@ ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itse
 
 @dataclass(frozen=True)
 class Job:
-    """A program's text, the argument lists to call `entry` with, and the name of the function to call."""
+    """A program's text, the argument lists to call `entry` with, and the name of the function to call.
+
+    entry None: the program is run once as a script, with the text `calls[0][0]` as its standard input; its result is what it printed.
+    """
 
     program: str
     calls: Sequence[Sequence[Any]]
-    entry: str
+    entry: str | None
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,10 @@ class Limits:
 class Verdict:
     """What a job did.
 
-    status: ok, error (the program failed or a call raised), timeout, memory, or missing (the judge failed, nothing is known).
+    status: ok, error (the program failed or a call raised), compile (it is no Python), timeout, memory, output, or missing (the judge
+    failed, nothing is known).
     results: one JSON value per call that came back, in order, None where it raised (then `errors` has the call's index);
-    shorter than the calls when the job ended early. Sets and dicts with other keys than strings are tagged, see `server.plain`.
+    shorter than the calls when the job ended early. Kinds that JSON lacks are tagged, see `values.plain`.
     cpu_seconds: of the whole job, measured from outside.
     """
 
@@ -98,7 +103,9 @@ def bubblewrap(server: Path) -> tuple[str, ...]:
     seen = [path for path in SYSTEM if os.path.exists(path)]
     walls += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", INSIDE]
     walls += [word for path in seen for word in ("--ro-bind", path, path)]
-    walls += ["--ro-bind", sys.base_prefix, "/python", "--ro-bind", str(server), "/server.py", "--remount-ro", "/", "--"]
+    walls += ["--ro-bind", sys.base_prefix, "/python", "--ro-bind", str(server), "/server.py"]
+    walls += [word for name in BESIDE for word in ("--ro-bind", str(Path(__file__).with_name(name)), f"/{name}")]
+    walls += ["--remount-ro", "/", "--"]
     walls += [os.path.join("/python", os.path.relpath(PYTHON, sys.base_prefix))]
     try:
         subprocess.run([*walls, "-S", "-c", ""], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_SLACK, check=True)
@@ -267,21 +274,24 @@ def _verdict(answer: dict[str, Any], job: Job, limits: Limits) -> Verdict:
         # Cut off in the middle by a kill, or nested too deeply to read. What came before stands.
         last = last or "value"
     results = results[: len(job.calls)]
+    if job.entry is None:
+        results = [answer["said"]]
     if last is None:
         return Verdict("missing", message="the job ended before its program began", cpu_seconds=cpu)
-    if last == "end" and len(results) == len(job.calls):
+    if last == "end" and len(results) == len(job.calls) and answer["killed"] != "output":
         first = next(iter(errors), None)
         message = "" if first is None else f"call {first}: {errors[first]}"
         return Verdict("error" if errors else "ok", results, message, errors, cpu)
     if last == "memory":
         return Verdict("memory", results, f"more than {limits.memory_mib} MiB, {said}", errors, cpu)
-    if last == "failed":
-        return Verdict("error", results, said, errors, cpu)
-    after = f" after {len(results)} of {len(job.calls)} calls"
+    if last in ("failed", "compile") and answer["killed"] != "output":
+        return Verdict("error" if last == "failed" else "compile", results, said, errors, cpu)
+    after = f" after {len(results)} of {len(job.calls)} calls" if job.entry else ""
     if answer["killed"] == "wall":
         return Verdict("timeout", results, f"more than {limits.wall_seconds:g} s{after}", errors, cpu)
     if answer["killed"] == "output":
-        return Verdict("error", results, f"more than {limits.output_kib} KiB of results{after}", errors, cpu)
+        what = "results" if job.entry else "output"
+        return Verdict("output", results, f"more than {limits.output_kib} KiB of {what}{after}", errors, cpu)
     if answer["signal"] == signal.SIGXCPU or (answer["signal"] == signal.SIGKILL and cpu >= limits.cpu_seconds):
         return Verdict("timeout", results, f"more than {limits.cpu_seconds:g} s of CPU{after}", errors, cpu)
     how = f"ended by {signal.Signals(answer['signal']).name}" if answer["signal"] else "the program ended by itself"

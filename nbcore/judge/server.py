@@ -1,20 +1,19 @@
 """The fork server of the sandbox: a small process that forks once per job. Paper section 5; `sandbox.py` is its other end.
 
-It runs by itself (`python -s -S -P server.py`, empty environment), imports nothing but the standard library, and is never
-imported for its loop: `sandbox.py` shares only `plain` and the frame format with it.
+It runs by itself (`python -s -S -P server.py`, empty environment), imports nothing but the standard library and `values.py` beside
+it, and is never imported for its loop: `sandbox.py` shares only the frame format with it.
 Requests come in on stdin as marshal (from the trusted side), answers go out on stdout as JSON (programs had a hand in them).
 """
 
 from __future__ import annotations
 
-import ctypes
+import _sitebuiltins
+import builtins
 import gc
 import importlib
 import json
 import marshal
-import math
 import os
-import resource
 import secrets
 import select
 import shutil
@@ -24,37 +23,27 @@ import sys
 import time
 import types
 
-CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC = 0x10000000, 0x20000000, 0x40000000, 0x08000000
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-CAPABILITY_VERSION_3 = 0x20080522
-NOBODY = 65534
-LINUX = sys.platform.startswith("linux")
-LIBC = ctypes.CDLL(None, use_errno=True)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# The files beside this one, wherever they lie; their folder does not stay on the path of the programs.
+from isolation import (  # noqa: E402
+    LIBC,
+    LINUX,
+    NOBODY,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    STATE,
+    confine,
+    forks_are_refused,
+    holds,
+    isolate,
+    nobody_can_import,
+)  # fmt: skip
+from values import plain  # noqa: E402
+
+del sys.path[0]
+
 # Loaded before the forks: what short programs import. Anything else of the standard library is imported in the fork.
 PRELOAD = "bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator random re string typing"
-STATE = {"uid": None, "pid": None}  # the user that jobs become (None: stay), and the server's own process id
-
-
-def plain(value):
-    """A value as JSON can hold it without loss of kind: sets and dicts with other keys than strings become tagged dicts.
-
-    Tuples become lists. Raises TypeError for anything else (functions, bytes, objects) and RecursionError for cycles.
-    """
-    if value is None or isinstance(value, bool | str):
-        return value if value is None or isinstance(value, bool) else str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, set | frozenset):
-        return {"\0set": sorted((plain(v) for v in value), key=repr)}
-    if isinstance(value, dict):
-        if all(type(k) is str and not k.startswith("\0") for k in value):
-            return {k: plain(v) for k, v in value.items()}
-        return {"\0pairs": sorted(([plain(k), plain(v)] for k, v in value.items()), key=repr)}
-    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def frame(data):
@@ -66,21 +55,38 @@ class Child:
     """One running job: its process, its result pipe and its deadline."""
 
     def __init__(self, number, job, limits, root):
-        self.number, self.limits, self.buffer, self.killed = number, limits, b"", None
+        self.number, self.limits, self.buffer, self.killed, self.said = number, limits, b"", None, None
         self.cap = int(limits["output_kib"] * 1024) + 4096
-        self.nonce = secrets.token_hex(16).encode()
+        program, entry, calls = job
+        self.nonces = [secrets.token_hex(8).encode() for _ in range(len(calls) + 2)]  # the beginning, each call, the end
         self.cwd = os.path.join(root, str(number))
         os.mkdir(self.cwd)
         os.chmod(self.cwd, 0o777)  # the job may run as another user
+        streams = None
+        if entry is None:
+            streams = self.stream(calls[0][0].encode("utf-8", "surrogatepass")), self.stream()
+            self.said = streams[1]
         self.fd, write = os.pipe()
         self.deadline = time.monotonic() + limits["wall_seconds"]
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                run_job(job, limits, self.cwd, write, self.nonce)
+                run_job(job, limits, self.cwd, write, self.nonces, streams)
             finally:
                 os._exit(70)
         os.close(write)
+        if streams:
+            os.close(streams[0])
+
+    def stream(self, data=b""):
+        """An open file without a name that begins with `data`: real standard input and output, whatever a program does to them."""
+        path = os.path.join(self.cwd, "stream")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.unlink(path)
+        while data:
+            data = data[os.write(fd, data) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
 
     def read(self):
         """Take what the job has sent; True when no more will come."""
@@ -88,7 +94,7 @@ class Child:
         self.buffer += data
         if len(self.buffer) > self.cap:
             self.kill("output")
-        return not data or self.killed == "output" or self.nonce + b'["end"' in self.buffer[-len(data) - 64 :]
+        return not data or self.killed == "output" or self.nonces[-1] + b'["end"' in self.buffer[-len(data) - 64 :]
 
     def kill(self, why):
         self.killed = self.killed or why
@@ -104,128 +110,98 @@ class Child:
         self.kill("ended")  # what the program left running in its group, or the program itself if it closed the pipe
         _, status, usage = os.wait4(self.pid, 0)
         os.close(self.fd)
+        said = None
+        if self.said is not None:
+            limit = int(self.limits["output_kib"] * 1024)
+            killed = killed or ("output" if os.fstat(self.said).st_size >= limit else None)
+            said = os.pread(self.said, limit, 0).decode("utf-8", "replace")
+            os.close(self.said)
         shutil.rmtree(self.cwd, ignore_errors=True)
         lines = self.buffer[: self.cap].split(b"\n")
         answer = {
             "job": self.number,
-            "frames": [line[len(self.nonce) :].decode("ascii", "replace") for line in lines if line.startswith(self.nonce)],
+            "frames": self.frames(lines),
+            "said": said,
             "killed": killed,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
         }
         return frame(json.dumps(answer).encode())
 
-
-def confine(limits):
-    """Take away what a job must not have. Runs in the fork, before the program."""
-    os.setsid()
-    if STATE["uid"] is not None:
-        become(STATE["uid"])
-    if LINUX:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
-        LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        LIBC.capset(struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24))  # root without its rights: it may debug nobody
-        if os.getppid() != STATE["pid"]:
-            os._exit(71)
-    cpu = max(1, math.ceil(limits["cpu_seconds"]))
-    memory, output = int(limits["memory_mib"] * 1024 * 1024), int(limits["output_kib"] * 1024)
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    for kind, limit in (("AS", memory), ("FSIZE", output), ("CORE", 0), ("NPROC", 0)):
-        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
+    def frames(self, lines):
+        """What the job said, as text: each frame must begin with the secret of its own place, so that one call can't answer for another."""
+        found = []
+        for line in lines:
+            if len(found) < len(self.nonces) and line.startswith(self.nonces[len(found)]):
+                found.append(line[len(self.nonces[0]) :].decode("ascii", "replace"))
+            elif line.startswith(self.nonces[-1]):  # the program could not be loaded, or was ended
+                found.append(line[len(self.nonces[0]) :].decode("ascii", "replace"))
+                break
+        return found
 
 
-def run_job(job, limits, cwd, write, nonce):
-    """Run one program in the fork and send a frame per call. What happens after its first line is not to be trusted."""
+def run_job(job, limits, cwd, write, nonces, streams):
+    """Run one program in the fork and send a frame per call. What happens after its first line is not to be trusted.
+
+    streams: open files for standard input and output, for a program that is judged by these.
+    """
     program, entry, calls = job
-    dumps, output = json.dumps, os.write
+    dumps, output, at = json.dumps, os.write, iter(nonces)
 
-    def tell(kind, value):
-        line = b"\n" + nonce + dumps([kind, value]).encode("ascii") + b"\n"
+    def tell(kind, value, last=False):
+        line = b"\n" + (nonces[-1] if last else next(at)) + dumps([kind, value]).encode("ascii") + b"\n"
         while line:
             line = line[output(write, line) :]
 
     null = os.open(os.devnull, os.O_RDWR)  # sys.stdin and its like, made by the server and never used there, now lead here
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
+    for fd, to in zip((0, 1, 2), (*(streams or (null, null)), null), strict=True):
+        os.dup2(to, fd)
     os.closerange(3, write)
     os.closerange(write + 1, 256)
     os.chdir(cwd)
     os.environ.clear()
     confine(limits)
     sys.modules["random"].seed(0)
-    module = types.ModuleType("program")
-    sys.modules["program"] = module
+    sys.set_int_max_str_digits(0)  # numbers of any length may be printed: the limits above stop what takes too long
+    module = types.ModuleType("program" if entry else "__main__")
+    sys.modules[module.__name__] = module
     tell("begin", None)
+    loading = True
     try:
-        exec(compile(program, "<program>", "exec"), module.__dict__)
+        code = compile(program, "<program>", "exec")
+        loading = False
+        exec(code, module.__dict__)
         function = module.__dict__.get(entry)
     except MemoryError:
-        return tell("memory", "while the program was loaded")
+        return tell("memory", "while the program was loaded", last=True)
+    except SystemExit as error:
+        if entry or error.code:
+            return tell("failed", f"SystemExit: {error}"[:300], last=True)
     except BaseException as error:
-        return tell("failed", f"{type(error).__name__}: {error}"[:300])
+        return tell("compile" if loading else "failed", f"{type(error).__name__}: {error}"[:300], last=True)
+    if entry is None:
+        try:
+            for stream in (sys.stdout, sys.__stdout__):
+                stream.flush()
+        except BaseException as error:
+            return tell("failed", f"{type(error).__name__}: {error}"[:300], last=True)
+        return tell("end", None, last=True)
     if function is None:
-        return tell("failed", f"the program defines no {entry!r}")
+        return tell("failed", f"the program defines no {entry!r}", last=True)
     for arguments in calls:
         try:
-            answer = ("value", plain(function(*arguments)))
+            given = function(*arguments)
+            try:
+                answer = ("value", plain(given))
+            except TypeError:
+                answer = ("value", {"\0object": type(given).__name__})  # equal to nothing, and true
             dumps(answer)
         except MemoryError:
-            return tell("memory", "during a call")
+            return tell("memory", "during a call", last=True)
         except BaseException as error:
             answer = ("raised", f"{type(error).__name__}: {error}"[:300])
         tell(*answer)
-    tell("end", None)
-
-
-def become(uid):
-    """Be another user, for good."""
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-
-
-def isolate():
-    """Leave the machine's network and process table where that is permitted; returns what was achieved."""
-    if not LINUX:
-        return {"network_blocked": False, "pid_namespace": False}
-    uid, gid = os.getuid(), os.getgid()
-    for user in (0, CLONE_NEWUSER):
-        if LIBC.unshare(user | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC) == 0:
-            if user:
-                for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-                    with open(f"/proc/self/{name}", "w", encoding="ascii") as f:
-                        f.write(text)
-            return {"network_blocked": True, "pid_namespace": True}
-    return {"network_blocked": LIBC.unshare(CLONE_NEWNET) == 0, "pid_namespace": False}
-
-
-def holds(check):
-    """Whether `check`, run in a fork of its own, ends without an error."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            check()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(pid, 0)[1] == 0
-
-
-def nobody_can_import():
-    become(NOBODY)
-    importlib.import_module("colorsys")  # any module that is not loaded yet
-
-
-def forks_are_refused():
-    confine({"cpu_seconds": 1, "memory_mib": 8192, "output_kib": 64})
-    try:
-        pid = os.fork()
-    except OSError:
-        return
-    if pid == 0:
-        os._exit(0)
-    raise RuntimeError("the limit does not bite")
+    tell("end", None, last=True)
 
 
 def sweep(root):
@@ -250,6 +226,7 @@ def serve(root, capabilities):
     capabilities = {"separate_user": another, **capabilities, "no_new_processes": holds(forks_are_refused)}
     for name in PRELOAD.split():
         importlib.import_module(name)
+    builtins.exit = builtins.quit = _sitebuiltins.Quitter("exit", "Ctrl-D")  # programs use them; only `site` would bring them
     os.set_blocking(1, False)
     children, incoming, outgoing = {}, bytearray(), frame(json.dumps(capabilities).encode())
     gc.collect()

@@ -65,7 +65,7 @@ def measure(model: Any, tokenizer: Any, count: int = 200, seed: int = 0) -> dict
     tasks = programs.tasks(count, seed, "held-out")
     said = greedy(model, tokenizer, [f"# {t.text.removeprefix('Write ')}\n" for t in tasks], 90)
     scores["syntax"] = sum(parses(text) for text in said) / count
-    verdicts = check_many([(text, programs.ENTRY, task.cases(seed)) for text, task in zip(said, tasks, strict=True)])
+    verdicts = check_many([(text, task.judged(seed)) for text, task in zip(said, tasks, strict=True)])
     scores["programs"] = sum(v.passed_all is True for v in verdicts) / count
     return scores
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import dedent
 
+from nbcore.judge import programs as judge
 from nbcore.nano.names import held_out
 
 ENTRY = "f"
@@ -60,6 +61,10 @@ class Task:
         sizes = [1 + i * (family.largest_test - 1) // max(1, count - 1) for i in range(count)]
         calls = [family.arguments(rng, size, dict(self.constants)) for size in sizes]
         return [(list(call), family.truth(dict(self.constants), *call)) for call in calls]
+
+    def judged(self, seed: int, count: int = 8) -> judge.Task:
+        """The task as the judge takes it, with the cases of `seed`."""
+        return judge.Task(self.key, ENTRY, self.cases(seed, count))
 
 
 def tasks(count: int, seed: int, side: str = "train") -> list[Task]:

@@ -1,0 +1,92 @@
+"""What the sandbox takes away: from the server once, and from every job in its fork. Read by the fork server, as `values.py` is.
+
+Stands alone (standard library only). Everything is chosen by trying it: what a system lacks is reported, not assumed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import math
+import os
+import resource
+import signal
+import struct
+import sys
+
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC = 0x10000000, 0x20000000, 0x40000000, 0x08000000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+CAPABILITY_VERSION_3 = 0x20080522
+NOBODY = 65534
+LINUX = sys.platform.startswith("linux")
+LIBC = ctypes.CDLL(None, use_errno=True)
+STATE = {"uid": None, "pid": None}  # the user that jobs become (None: stay), and the server's own process id
+
+
+def confine(limits):
+    """Take away what a job must not have. Runs in the fork, before the program."""
+    os.setsid()
+    if STATE["uid"] is not None:
+        become(STATE["uid"])
+    if LINUX:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
+        LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        LIBC.capset(struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24))  # root without its rights: it may debug nobody
+        if os.getppid() != STATE["pid"]:
+            os._exit(71)
+    cpu = max(1, math.ceil(limits["cpu_seconds"]))
+    memory, output = int(limits["memory_mib"] * 1024 * 1024), int(limits["output_kib"] * 1024)
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    for kind, limit in (("AS", memory), ("FSIZE", output), ("CORE", 0), ("NPROC", 0)):
+        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
+
+
+def become(uid):
+    """Be another user, for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def isolate():
+    """Leave the machine's network and process table where that is permitted; returns what was achieved."""
+    if not LINUX:
+        return {"network_blocked": False, "pid_namespace": False}
+    uid, gid = os.getuid(), os.getgid()
+    for user in (0, CLONE_NEWUSER):
+        if LIBC.unshare(user | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC) == 0:
+            if user:
+                for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+                    with open(f"/proc/self/{name}", "w", encoding="ascii") as f:
+                        f.write(text)
+            return {"network_blocked": True, "pid_namespace": True}
+    return {"network_blocked": LIBC.unshare(CLONE_NEWNET) == 0, "pid_namespace": False}
+
+
+def holds(check):
+    """Whether `check`, run in a fork of its own, ends without an error."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            check()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def nobody_can_import():
+    become(NOBODY)
+    importlib.import_module("colorsys")  # any module that is not loaded yet
+
+
+def forks_are_refused():
+    confine({"cpu_seconds": 1, "memory_mib": 8192, "output_kib": 64})
+    try:
+        pid = os.fork()
+    except OSError:
+        return
+    if pid == 0:
+        os._exit(0)
+    raise RuntimeError("the limit does not bite")
