@@ -5,9 +5,9 @@ forks once per job. Where bubblewrap is installed and may make namespaces, the s
 read-only, no home, no /tmp, no network, and no process but its like. Each job gets limits on CPU, address space, file size and core
 dumps, a wall deadline with SIGKILL, no stdin, an empty environment and an empty folder. Without bubblewrap, and where the kernel
 permits it, also no network, a process namespace (it can neither see-by-number nor kill what is outside, the server included),
-another user and no new processes: `capabilities()` says what holds on this machine. Results come back per call over a pipe of their
-own, in frames marked with a nonce, so that printing cannot be mistaken for answering. Expected answers never enter the sandbox
-(`programs.py` compares outside): a program that forges frames can still only say which values it returns.
+another user and no new processes: `capabilities()` says what holds on this machine. Results come back per call over a file of their
+own, in frames that carry a fresh secret each, so that printing cannot be mistaken for answering. Expected answers never enter the
+sandbox (`programs.py` compares outside): a program that forges frames can still only say which values it returns.
 
 What it does NOT do: it does not filter system calls and is no defence against kernel bugs. Without bubblewrap (`files_hidden` False)
 a program reads, and outside its folder writes, whatever its user may, and under `separate_user` False that is your own user: run

@@ -52,16 +52,19 @@ def frame(data):
 
 
 class Child:
-    """One running job: its process, its result pipe and its deadline."""
+    """One running job: its process, its deadline, a file for what it says and a pipe that tells when it is done.
+
+    Not a pipe for what it says: the server would wake at every call's answer.
+    """
 
     def __init__(self, number, job, limits, root):
-        self.number, self.limits, self.buffer, self.killed, self.said = number, limits, b"", None, None
-        self.cap = int(limits["output_kib"] * 1024) + 4096
+        self.number, self.limits, self.killed, self.said = number, limits, None, None
         program, entry, calls = job
         self.nonces = [secrets.token_hex(8).encode() for _ in range(len(calls) + 2)]  # the beginning, each call, the end
         self.cwd = os.path.join(root, str(number))
         os.mkdir(self.cwd)
         os.chmod(self.cwd, 0o777)  # the job may run as another user
+        self.board = self.stream()
         streams = None
         if entry is None:
             streams = self.stream(calls[0][0].encode("utf-8", "surrogatepass")), self.stream()
@@ -71,7 +74,7 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                run_job(job, limits, self.cwd, write, self.nonces, streams)
+                run_job(job, limits, self.cwd, self.board, write, self.nonces, streams)
             finally:
                 os._exit(70)
         os.close(write)
@@ -88,13 +91,12 @@ class Child:
         os.lseek(fd, 0, os.SEEK_SET)
         return fd
 
-    def read(self):
-        """Take what the job has sent; True when no more will come."""
-        data = os.read(self.fd, 1 << 16)
-        self.buffer += data
-        if len(self.buffer) > self.cap:
-            self.kill("output")
-        return not data or self.killed == "output" or self.nonces[-1] + b'["end"' in self.buffer[-len(data) - 64 :]
+    def done(self):
+        """Whether it said its last frame, or its end of the pipe is gone; a program that writes into the pipe itself ends nothing."""
+        if not os.read(self.fd, 1 << 16):
+            return True
+        size = os.fstat(self.board).st_size
+        return self.nonces[-1] in os.pread(self.board, 1024, max(0, size - 1024))
 
     def kill(self, why):
         self.killed = self.killed or why
@@ -110,18 +112,18 @@ class Child:
         self.kill("ended")  # what the program left running in its group, or the program itself if it closed the pipe
         _, status, usage = os.wait4(self.pid, 0)
         os.close(self.fd)
-        said = None
-        if self.said is not None:
-            limit = int(self.limits["output_kib"] * 1024)
-            killed = killed or ("output" if os.fstat(self.said).st_size >= limit else None)
-            said = os.pread(self.said, limit, 0).decode("utf-8", "replace")
-            os.close(self.said)
+        limit, told = int(self.limits["output_kib"] * 1024), []
+        for file in (self.board, self.said):
+            if file is not None:
+                killed = killed or ("output" if os.fstat(file).st_size >= limit else None)
+                told.append(os.pread(file, limit, 0))
+                os.close(file)
         shutil.rmtree(self.cwd, ignore_errors=True)
-        lines = self.buffer[: self.cap].split(b"\n")
+        lines = told[0].split(b"\n")
         answer = {
             "job": self.number,
             "frames": self.frames(lines),
-            "said": said,
+            "said": told[1].decode("utf-8", "replace") if self.said is not None else None,
             "killed": killed,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
@@ -140,10 +142,11 @@ class Child:
         return found
 
 
-def run_job(job, limits, cwd, write, nonces, streams):
+def run_job(job, limits, cwd, board, done, nonces, streams):
     """Run one program in the fork and send a frame per call. What happens after its first line is not to be trusted.
 
-    streams: open files for standard input and output, for a program that is judged by these.
+    board: the file for the frames. done: the pipe that hears of the last one. streams: open files for standard input and output, for
+    a program that is judged by these.
     """
     program, entry, calls = job
     dumps, output, at = json.dumps, os.write, iter(nonces)
@@ -151,13 +154,17 @@ def run_job(job, limits, cwd, write, nonces, streams):
     def tell(kind, value, last=False):
         line = b"\n" + (nonces[-1] if last else next(at)) + dumps([kind, value]).encode("ascii") + b"\n"
         while line:
-            line = line[output(write, line) :]
+            line = line[output(board, line) :]
+        if last:
+            output(done, b".")
 
     null = os.open(os.devnull, os.O_RDWR)  # sys.stdin and its like, made by the server and never used there, now lead here
     for fd, to in zip((0, 1, 2), (*(streams or (null, null)), null), strict=True):
         os.dup2(to, fd)
-    os.closerange(3, write)
-    os.closerange(write + 1, 256)
+    first, second = sorted((board, done))
+    os.closerange(3, first)
+    os.closerange(first + 1, second)
+    os.closerange(second + 1, 256)
     os.chdir(cwd)
     os.environ.clear()
     confine(limits)
@@ -249,7 +256,7 @@ def serve(root, capabilities):
                 except OSError as error:  # no process, no pipe, no folder: the judge's failure, not the program's
                     outgoing += frame(json.dumps({"job": number, "judge_failure": str(error)}).encode())
         for fd in [fd for fd in ready if fd in children]:
-            if children[fd].read():
+            if children[fd].done():
                 outgoing += children.pop(fd).finish()
         for child in [c for c in children.values() if c.deadline <= time.monotonic()]:
             if child.killed:  # a process outside its group still holds the pipe

@@ -142,7 +142,7 @@ import os, sys
 def f(x):
     frame = sys._getframe(1)
     if x == 0:
-        os.write(frame.f_locals["write"], b"\\n" + frame.f_locals["nonces"][2] + b'["value", 99]\\n')
+        os.write(frame.f_locals["board"], b"\\n" + frame.f_locals["nonces"][2] + b'["value", 99]\\n')
     return x
 """
     assert one(program, (0,), (1,)).results == [0, 1]
