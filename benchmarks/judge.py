@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 
 from nbcore.judge import sandbox
-from nbcore.judge.server import plain
+from nbcore.judge.values import plain
 from nbcore.nano import programs
 
 TEST = "\nimport json\nprint(json.dumps([{entry}(*given) for given in json.loads({calls!r})]))"

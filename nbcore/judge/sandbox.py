@@ -38,11 +38,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nbcore.judge.server import frame
-
 PYTHON = os.path.realpath(sys.executable)  # without site packages any environment's interpreter is its base's
-SERVER = Path(__file__).with_name("server.py")
-BESIDE = ("values.py", "isolation.py")  # what it reads
+# The server and what it reads, run as files; their names in full, so that a stage's fingerprint follows them.
+SERVER, *BESIDE = (
+    Path(__file__).with_name(name.rpartition(".")[2] + ".py")
+    for name in ("nbcore.judge.server", "nbcore.judge.values", "nbcore.judge.isolation")
+)
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")  # what a program sees of the machine behind walls
 INSIDE = "/judge"  # where the jobs' folders are there
 ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itself is given up
@@ -104,7 +105,7 @@ def bubblewrap(server: Path) -> tuple[str, ...]:
     walls += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", INSIDE]
     walls += [word for path in seen for word in ("--ro-bind", path, path)]
     walls += ["--ro-bind", sys.base_prefix, "/python", "--ro-bind", str(server), "/server.py"]
-    walls += [word for name in BESIDE for word in ("--ro-bind", str(Path(__file__).with_name(name)), f"/{name}")]
+    walls += [word for path in BESIDE for word in ("--ro-bind", str(path), f"/{path.name}")]
     walls += ["--remount-ro", "/", "--"]
     walls += [os.path.join("/python", os.path.relpath(PYTHON, sys.base_prefix))]
     try:
@@ -146,7 +147,8 @@ class _Server:
         self.numbers += 1
         calls = [tuple(arguments) for arguments in job.calls]
         try:
-            self.process.stdin.write(frame(marshal.dumps((self.numbers, (job.program, job.entry, calls), asdict(limits)))))
+            data = marshal.dumps((self.numbers, (job.program, job.entry, calls), asdict(limits)))
+            self.process.stdin.write(struct.pack("!I", len(data)) + data)
         except BrokenPipeError as error:
             raise _ServerGone("it ended") from error
         return self.numbers

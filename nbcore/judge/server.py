@@ -1,7 +1,7 @@
 """The fork server of the sandbox: a small process that forks once per job. Paper section 5; `sandbox.py` is its other end.
 
 It runs by itself (`python -s -S -P server.py`, empty environment), imports nothing but the standard library and `values.py` beside
-it, and is never imported for its loop: `sandbox.py` shares only the frame format with it.
+it, and is never imported: `sandbox.py` shares only the frames' format with it, a length and so many bytes.
 Requests come in on stdin as marshal (from the trusted side), answers go out on stdout as JSON (programs had a hand in them).
 """
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -352,3 +353,10 @@ def test_the_server_ends_with_its_parent(tmp_path):
 def test_arguments_that_cannot_be_sent_are_the_callers_fault():
     with pytest.raises(ValueError, match="Job 0 has an argument"):
         one("def f(x): return x", (object(),))
+
+
+def test_a_stages_fingerprint_follows_the_files_that_run_beside():
+    from nbcore.jobs.reach import reachable
+
+    found = reachable(["from nbcore.judge import programs"], Path(sandbox.__file__).parents[2])
+    assert {f"nbcore/judge/{name}.py" for name in ("server", "values", "isolation", "assertions", "checkers")} <= set(found)
