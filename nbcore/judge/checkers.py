@@ -24,20 +24,11 @@ CHECKERS = ("values", "exact", "tokens", "floats", "any-order")
 def right(checker: Checker, arguments: Sequence[Any], got: Any, wanted: Any, tolerance: float | None = None) -> bool:
     """Whether `got` (plain, from a program) is the answer `wanted` (plain too).
 
-    A custom checker that raises or gives no bool has failed: raises ValueError, which is no verdict about the program.
+    A custom checker that stumbles over `got` says no by that, if it accepts `wanted` itself; one that stumbles over that too, or gives
+    no bool, has failed: raises ValueError, which is no verdict about the program.
     """
     if callable(checker):
-        try:
-            got = lifted(got)
-        except (ValueError, TypeError):
-            return False  # the program made up a kind of value that there is not
-        try:
-            verdict = checker(arguments, got, lifted(wanted))
-        except Exception as error:
-            raise ValueError(f"the custom checker failed with {type(error).__name__}: {error}") from error
-        if not isinstance(verdict, bool):
-            raise ValueError(f"the custom checker gave {verdict!r:.80}, it must give True or False")
-        return verdict
+        return _custom(checker, arguments, got, lifted(wanted))
     if checker == "exact":
         return _strict(got, wanted)
     if checker == "tokens":
@@ -48,6 +39,24 @@ def right(checker: Checker, arguments: Sequence[Any], got: Any, wanted: Any, tol
     if checker == "any-order":
         return _any_order(_items(got), _items(wanted), close)
     return same(_untupled(got), _untupled(wanted), close)
+
+
+def _custom(checker: Custom, arguments: Sequence[Any], got: Any, wanted: Any) -> bool:
+    try:
+        value = lifted(got)
+    except (ValueError, TypeError):
+        return False  # the program made up a kind of value that there is not
+    try:
+        verdict = checker(arguments, value, wanted)
+    except Exception as error:
+        try:
+            checker(arguments, wanted, wanted)
+        except Exception:
+            raise ValueError(f"the custom checker failed with {type(error).__name__}: {error}") from error
+        return False  # it reads the right answer: the program's value was at fault
+    if not isinstance(verdict, bool):
+        raise ValueError(f"the custom checker gave {verdict!r:.80}, it must give True or False")
+    return verdict
 
 
 def same(got: Any, wanted: Any, tolerance: float = 1e-9) -> bool:

@@ -76,6 +76,8 @@ def check_many(items: Sequence[tuple[str | None, Task]], limits: Limits | None =
     asserted: list[int] = []
     for index, (program, task) in enumerate(items):
         known(task.checker)
+        if task.asserts and (task.cases or not task.entry):
+            raise ValueError(f"Task {task.name} has asserts: these need the name of a function (entry), and no cases beside them.")
         total = len(task.cases) or len(task.asserts)
         if not total:
             verdicts[index] = ProgramVerdict(0, 0, None, "no tests", f"task {task.name} has no tests: nothing would be checked")

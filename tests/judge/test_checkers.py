@@ -59,6 +59,11 @@ def test_a_custom_checker_sees_python_values_and_the_arguments():
     assert not right(any_divisor, (12,), {"\0made up": 1}, plain((2,)))
 
 
+@pytest.mark.parametrize("got", [None, "x", [], {"\0object": "E"}])
+def test_a_custom_checker_that_stumbles_over_a_programs_value_alone_has_said_no(got):
+    assert right(lambda arguments, got, wanted: got[0] + 1 == wanted[0] + 1, (), got, [1]) is False
+
+
 @pytest.mark.parametrize("answer", [None, 1, "yes"])
 def test_a_custom_checker_that_gives_no_verdict_has_failed(answer):
     with pytest.raises(ValueError, match="must give True or False"):

@@ -123,6 +123,12 @@ def test_a_custom_checker_that_fails_is_the_judges_failure():
     assert check(ADD, Task("t", "add", CASES, checker=lambda arguments, got, wanted: got == sum(arguments))).passed_all
 
 
+def test_a_task_is_of_one_kind():
+    for task in (Task("t", "add", CASES, asserts=["assert add(1, 2) == 3"]), Task("t", None, asserts=["assert True"])):
+        with pytest.raises(ValueError, match="Task t has asserts"):
+            check(ADD, task)
+
+
 def test_an_unknown_checker_is_refused():
     with pytest.raises(ValueError, match="no checker 'same'"):
         check(ADD, Task("t", "add", CASES, checker="same"))
