@@ -112,23 +112,19 @@ def script(program, stdin="", **limits):
         ("if __name__ == '__main__':\n    print(open(0).read())", "x", "x\n"),
         ("print('a')\nexit()", "", "a\n"),
         ("import sys\nprint('a', file=sys.stderr)\nsys.exit(0)", "", ""),
-        ("import sys\nprint('a')\nsys.stdout = None", "", None),
-        ("print(3 ** 10000)", "", None),
+        ("print(len(str(3 ** 10000)))", "", "4772\n"),
     ],
 )
 def test_a_script_has_a_real_standard_input_and_output(program, stdin, printed):
     verdict = script(program, stdin)
-    if printed is None:
-        assert verdict.status in ("ok", "error")
-    else:
-        assert (verdict.status, verdict.results) == ("ok", [printed])
+    assert (verdict.status, verdict.results) == ("ok", [printed])
 
 
 @pytest.mark.parametrize(
     ("program", "status"),
     [
         ("1 / 0", "error"), ("exit(3)", "error"), ("input()", "error"), ("print('x'", "compile"), ("x = [0] * 10**9", "memory"),
-        ("while True: print('x' * 1000)", "output"), ("while True: pass", "timeout"),
+        ("while True: print('x' * 1000)", "output"), ("while True: pass", "timeout"), ("import sys\nsys.stdout = None", "error"),
         ("try:\n    while True: print('x' * 1000)\nexcept OSError: pass", "output"),
     ],
 )  # fmt: skip
