@@ -10,7 +10,7 @@ Left out: tests that call with keyword arguments, or that look at what a call di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,8 +111,7 @@ def judge(items: Sequence[Asserted], limits: Limits | None = None, workers: int 
     """
     states = [[_State(text) for text in item.texts] for item in items]
     for _ in range(ROUNDS):
-        waiting = [(item, [s for s in tests if s.found is None]) for item, tests in zip(items, states, strict=True)]
-        waiting = [(item, tests) for item, tests in waiting if tests]
+        waiting = _without_verdict(zip(items, states, strict=True))
         asking = [
             Job(item.before + RUNNER, [(s.text, item.entry, s.known, s.stop is not None) for s in tests], "__judged__")
             for item, tests in waiting
@@ -120,8 +119,7 @@ def judge(items: Sequence[Asserted], limits: Limits | None = None, workers: int 
         for (_, tests), verdict in zip(waiting, run(asking, limits, workers), strict=True):
             for place, state in enumerate(tests):
                 _read(state, place, verdict)
-        waiting = [(item, [s for s in tests if s.found is None]) for item, tests in waiting]
-        waiting = [(item, tests) for item, tests in waiting if tests]
+        waiting = _without_verdict(waiting)
         if not waiting:
             break
         answering = [Job(i.before + i.program, [call for s in tests for call in s.calls], i.entry) for i, tests in waiting]
@@ -129,6 +127,12 @@ def judge(items: Sequence[Asserted], limits: Limits | None = None, workers: int 
             _answered(tests, verdict)
     late = ("missing", f"the test asked for further calls more than {ROUNDS} times")
     return [[state.found or late for state in tests] for tests in states]
+
+
+def _without_verdict(pairs: Iterable[tuple[Asserted, list[_State]]]) -> list[tuple[Asserted, list[_State]]]:
+    """Each item with those of its tests that have no verdict yet, where there are any."""
+    left = [(item, [state for state in tests if state.found is None]) for item, tests in pairs]
+    return [(item, tests) for item, tests in left if tests]
 
 
 def _answered(tests: Sequence[_State], verdict: Verdict) -> None:
