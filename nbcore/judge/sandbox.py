@@ -42,7 +42,7 @@ PYTHON = os.path.realpath(sys.executable)  # without site packages any environme
 # The server and what it reads, run as files; their names in full, so that a stage's fingerprint follows them.
 SERVER, *BESIDE = (
     Path(__file__).with_name(name.rpartition(".")[2] + ".py")
-    for name in ("nbcore.judge.server", "nbcore.judge.values", "nbcore.judge.isolation")
+    for name in ("nbcore.judge.server", "nbcore.judge.values", "nbcore.judge.isolation", "nbcore.judge.work")
 )
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")  # what a program sees of the machine behind walls
 INSIDE = "/judge"  # where the jobs' folders are there

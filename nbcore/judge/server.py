@@ -25,6 +25,7 @@ import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # The files beside this one, wherever they lie; their folder does not stay on the path of the programs.
+import work  # noqa: E402, F401  (loaded for the programs that count their work)
 from isolation import (  # noqa: E402
     LIBC,
     LINUX,
