@@ -29,10 +29,11 @@ def instrument(program: str, entry: str, budget: int) -> str:
     """
     try:
         tree = ast.parse(program)
+        future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+        tree.body = [node for node in tree.body if node not in future]  # they stand first, before the counter's own imports
         text = ast.unparse(ast.fix_missing_locations(_Rewrite(tree).visit(tree)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"the program cannot be rewritten: {type(error).__name__}") from error
-    future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     head = "".join(ast.unparse(node) + "\n" for node in future)
     return (
         f"{head}import sys, operator as __operator__, work as {RUNTIME}\n"

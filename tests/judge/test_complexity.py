@@ -166,6 +166,11 @@ def test_a_program_that_cannot_be_measured_says_why(program, reason):
     assert reason is None or reason in found.reason
 
 
+def test_a_program_may_begin_with_a_future_import():
+    program = '"""Text."""\nfrom __future__ import annotations\nimport math\ndef f(xs: Whatever) -> Other:\n    return sum(xs)'
+    assert measure(program, "f", items).name == "O(n)"
+
+
 def test_counting_changes_nothing_that_a_program_returns():
     program = """
 class Box:
