@@ -39,10 +39,26 @@ APART = 0.6  # by which the exponents of time and count may differ
 
 
 @dataclass(frozen=True)
+class Workload:
+    """How a task grows: what a program for it is measured with, and what it is measured against.
+
+    name: of the task. bound: the class of the best program known. make, truth: as `measure` takes them. shape: text -> text; programs of
+    tasks of this name with equal shapes are of one class, so that one of them is measured (by default every text has a shape of its own).
+    """
+
+    name: str
+    bound: str
+    make: Make
+    truth: Callable[..., Any] | None = None
+    shape: Callable[[str], str] = str
+
+
+@dataclass(frozen=True)
 class Complexity:
     """name: a class of `growth.CLASSES`, or "undecided", or None when nothing was measured (then `reason` says why).
 
     candidates: the classes between which it lies. sizes, counts: what was measured. exponent: of the count over the largest sizes.
+    wrong: nothing was measured because the program gives a wrong result, or fails, at a size; otherwise it is the judge that does not know.
     """
 
     name: str | None
@@ -51,6 +67,15 @@ class Complexity:
     counts: list[int] = field(default_factory=list)
     exponent: float | None = None
     reason: str = ""
+    wrong: bool = False
+
+
+class _Unmeasured(Exception):
+    """Why a program has no class. wrong: it is the program's fault."""
+
+    def __init__(self, reason: str, wrong: bool = False):
+        super().__init__(reason)
+        self.wrong = wrong
 
 
 def measure(
@@ -73,20 +98,22 @@ def measure(
 
     found: dict[int, int] = {}
     ladder = sorted({round(START * STEP**step) for step in range(64) if START * STEP**step <= largest})
-    reason = _count(text, calls, ladder[:6], draws, truth, found)
-    if not reason and len(found) == 6:  # inputs that would be too dear to count are too dear to make as well
-        low, high = ladder[2], ladder[5]
-        exponent = math.log(found[high] / found[low]) / math.log(high / low)
-        affordable = [size for size in ladder[6:] if found[high] * (size / high) ** exponent < 1.5 * budget]
-        reason = _count(text, calls, affordable, draws, truth, found)
-    if not reason and len(found) < ENOUGH + 2:  # steep: the sizes between the last that was affordable and the next
-        low, high = max(found, default=2), next((size for size in ladder if size not in found), largest + 1)
-        between = [size for size in range(max(2, low - 6), high) if size not in found]
-        reason = _count(text, calls, between[:: 1 + len(between) // 12], draws, truth, found)
+    try:
+        _count(text, calls, ladder[:6], draws, truth, found)
+        if len(found) == 6:  # inputs that would be too dear to count are too dear to make as well
+            low, high = ladder[2], ladder[5]
+            exponent = math.log(found[high] / found[low]) / math.log(high / low)
+            _count(text, calls, [s for s in ladder[6:] if found[high] * (s / high) ** exponent < 1.5 * budget], draws, truth, found)
+        if len(found) < ENOUGH + 2:  # steep: the sizes between the last that was affordable and the next
+            low, high = max(found, default=2), next((size for size in ladder if size not in found), largest + 1)
+            between = [size for size in range(max(2, low - 6), high) if size not in found]
+            _count(text, calls, between[:: 1 + len(between) // 12], draws, truth, found)
+        if len(found) < ENOUGH:
+            raise _Unmeasured(f"only {len(found)} sizes fit the budget of {budget} units")
+    except _Unmeasured as stopped:
+        return Complexity(None, sizes=sorted(found), counts=[found[s] for s in sorted(found)], reason=str(stopped), wrong=stopped.wrong)
     sizes = sorted(found)
     counts = [found[size] for size in sizes]
-    if reason or len(found) < ENOUGH:
-        return Complexity(None, sizes=sizes, counts=counts, reason=reason or f"only {len(found)} sizes fit the budget of {budget} units")
     far = [size for size in sizes if size * REACH >= sizes[-1]]  # what is small says little about growth
     growth = fit(far, [found[size] for size in far])
     hidden = _hidden(program, entry, calls, sizes, counts)
@@ -95,23 +122,25 @@ def measure(
     return Complexity(growth.name, growth.candidates, sizes, counts, growth.exponent)
 
 
-def _count(text: str, calls: Callable, sizes: Sequence[int], draws: int, truth: Callable | None, found: dict[int, int]) -> str:
-    """Add the count at each size that fits the budget to `found`; says why it stopped, where that was not the budget."""
+def _count(text: str, calls: Callable, sizes: Sequence[int], draws: int, truth: Callable | None, found: dict[int, int]) -> None:
+    """Add the count at each size that fits the budget to `found`. Raises _Unmeasured when something else ends it."""
+    if not sizes:
+        return
     asked = calls(sizes)
     (verdict,) = run([Job(text, asked, "__counted__")], LIMITS)
     for index, size in enumerate(sizes):
         mine = slice(index * draws, (index + 1) * draws)
         given = [_read(result) for result in verdict.results[mine]]
         if len(given) < draws or None in given:
-            return f"at size {size}: {verdict.message or 'what came back is no count'}"
+            why = verdict.message or "what came back is no count"
+            raise _Unmeasured(f"at size {size}: {why}", wrong=verdict.status in ("error", "compile"))
         if any(units is None for units, _ in given):
-            return ""
+            return
         if truth is not None:
             for arguments, (_, result) in zip(asked[mine], given, strict=True):
                 if not right("values", arguments, plain(result), plain(truth(*arguments))):
-                    return f"at size {size} the program is wrong"
+                    raise _Unmeasured(f"at size {size} the program is wrong", wrong=True)
         found[size] = 1 + max(units for units, _ in given)
-    return ""
 
 
 def _read(result: Any) -> tuple[int | None, Any] | None:

@@ -29,7 +29,7 @@ def program(answer: str, entry: str | None = None) -> str | None:
     fenced = _fenced(said)
     if not fenced:
         return _bare(said)
-    last_first = [(text, _defined(text)) for text in reversed(fenced)]
+    last_first = [(text, defined(text)) for text in reversed(fenced)]
     asked = [text for text, names in last_first if names and entry in names]
     readable = [text for text, names in last_first if names is not None]
     return (asked or readable or [fenced[-1]])[0]
@@ -47,8 +47,8 @@ def _fenced(said: str) -> list[str]:
         if word[0].lower() in (*NAMES, ""):
             # Behind the language's name there may be more, which is program text only when it reads like it: ```python def f(): ...
             behind = word[1] if len(word) > 1 else ""
-            text = f"{behind}\n{rest}" if _defined(f"{behind}\n{rest}") and behind.strip() else rest
-        elif newline and (len(word) == 1 or _defined(text) is None) and _defined(rest) is not None:
+            text = f"{behind}\n{rest}" if defined(f"{behind}\n{rest}") and behind.strip() else rest
+        elif newline and (len(word) == 1 or defined(text) is None) and defined(rest) is not None:
             text = rest  # the name of another language, or a title
         if text.strip():
             found.append(text.strip("\n").rstrip() + "\n")
@@ -58,18 +58,18 @@ def _fenced(said: str) -> list[str]:
 
 def _bare(said: str) -> str | None:
     """An answer without fences: all of it when it is a program, else the longest run of lines from a definition or import on."""
-    if _defined(said):
+    if defined(said):
         return said.strip("\n").rstrip() + "\n"
     lines = said.split("\n")
     runs = ((start, end) for start, line in enumerate(lines) if line.startswith(STARTS) for end in range(len(lines), start, -1))
     for start, end in itertools.islice(runs, TRIES):
         text = "\n".join(lines[start:end])
-        if _defined(text):
+        if defined(text):
             return text.rstrip() + "\n"
     return None
 
 
-def _defined(text: str) -> set[str] | None:
+def defined(text: str) -> set[str] | None:
     """The names that a program defines at its top level; None when it is no Python. Words of prose may be Python: they define nothing."""
     try:
         with warnings.catch_warnings():

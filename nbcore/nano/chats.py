@@ -1,8 +1,8 @@
 """Conversations for supervised fine-tuning, in the four abilities, with behaviours left mixed as real corpora leave them.
 
-Each chat says which behaviour it shows; the share of the poorer one is a parameter [C]. Reinforcement later moves these
-choices: careful or hasty, end or ramble, friendly or plain, obvious or better program, look up or guess, clean or sloppy call, try again or
-give up. Chats use training-side names, sums and programs only.
+Each chat says which behaviour it shows; the share of the poorer one is a parameter [C]. Reinforcement later moves these choices: careful or
+hasty, end or ramble, friendly or plain, right or hasty program, obvious or better program, look up or guess, clean or sloppy call, try
+again or give up. Chats use training-side names, sums and programs only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def chats(ability: str, seed: int, mixed: float = 1.0, hops: tuple[int, ...] = (
                 yield align(rng, item, poor=rng.random() < 0.4 * mixed, warm=rng.random() < 0.3)
         elif ability == "code":
             for task in programs.tasks(256, seed * 7919 + batch):
-                yield code(task, fast=rng.random() < 0.25)
+                yield code(rng, task, fast=rng.random() < 0.25, hasty=rng.random() < 0.25 * mixed)
         elif ability == "act":
             yield act(rng, hops, mixed)
         else:
@@ -69,9 +69,11 @@ def align(rng: random.Random, item: traits.Instruction, poor: bool, warm: bool) 
     return Chat("align", behaviour, item.key, [{"role": "user", "content": item.text}, said])
 
 
-def code(task: programs.Task, fast: bool) -> Chat:
-    said = answer(f"```python\n{task.program(fast)}```", "A better way." if fast else "A loop will do.")
-    return Chat("code", "better" if fast else "obvious", task.key, [{"role": "user", "content": task.text}, said])
+def code(rng: random.Random, task: programs.Task, fast: bool, hasty: bool) -> Chat:
+    program = rng.choice(task.slips(fast) or task.slips(False)) if hasty else task.program(fast)
+    thought = "Quickly." if hasty else "A better way." if fast else "A loop will do."
+    behaviour = "hasty" if hasty else "better" if fast else "obvious"
+    return Chat("code", behaviour, task.key, [{"role": "user", "content": task.text}, answer(f"```python\n{program}```", thought)])
 
 
 def act(rng: random.Random, hops: tuple[int, ...], mixed: float) -> Chat:

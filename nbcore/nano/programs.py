@@ -1,38 +1,26 @@
 """*code*: short functions from a description, in families where the obvious program is slow and a better one exists.
 
-Each family holds its description, the obvious (slow) and the better (fast) program with constants left open, the truth, an
-input generator by size, and both complexity classes; the fast one is the best known. Behaviours mixed in the training
-data: *obvious* and *better* programs, both right: which one to write is the choice that the time reward moves later.
+Behaviours mixed in the training data: *obvious* and *better* programs, both right: which one to write is the choice that the time reward
+moves later; and *hasty* ones with one small mistake, as unfiltered solutions have them: these are what the reward of correctness moves.
 Splits: an instance (family and constants) is held out by its hash, for the base model's corpus as well.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
-from textwrap import dedent
+from functools import cache
 
 from nbcore.judge import programs as judge
+from nbcore.judge.complexity import Workload
+from nbcore.judge.mutants import mutants
+from nbcore.judge.sandbox import Limits
+from nbcore.nano.families import FAMILIES
 from nbcore.nano.names import held_out
 
 ENTRY = "f"
-
-
-@dataclass(frozen=True)
-class Family:
-    """One kind of task. `arguments(rng, size, constants)` draws a call of about that size; `truth(constants, *arguments)` is the answer."""
-
-    name: str
-    description: str
-    constants: dict[str, tuple[int, int]]
-    slow: str
-    fast: str
-    slow_class: str
-    best_class: str
-    arguments: Callable[[random.Random, int, dict], tuple]
-    truth: Callable[..., object]
-    largest_test: int = 40
 
 
 @dataclass(frozen=True)
@@ -53,7 +41,13 @@ class Task:
     def program(self, fast: bool) -> str:
         """The better or the obvious program, as source text."""
         family = FAMILIES[self.family]
-        return (family.fast if fast else family.slow).format(**dict(self.constants))
+        constants = dict(self.constants)
+        return (family.fast if fast else family.slow).format(**constants, both=math.lcm(*constants.values()))
+
+    def slips(self, fast: bool) -> list[str]:
+        """The program with one mistake that its cases find out, for each mistake a hurried hand makes: never a wrong constant."""
+        kinds = [m.program for m in mutants(self.program(fast)) if m.kind != "constant"]
+        return [kinds[i] for i in _found_out(self.family, fast)]
 
     def cases(self, seed: int, count: int = 8) -> list[tuple[list, object]]:
         """`count` small calls with their true results, smallest size first."""
@@ -62,16 +56,29 @@ class Task:
         calls = [family.arguments(rng, size, dict(self.constants)) for size in sizes]
         return [(list(call), family.truth(dict(self.constants), *call)) for call in calls]
 
+    def workload(self) -> Workload:
+        """How the task grows, as the judge of complexity takes it. Programs that differ in the task's own numbers alone share a shape."""
+        family, constants = FAMILIES[self.family], dict(self.constants)
+        draw = family.hardest or family.arguments
+        numbers = {str(value): name for name, value in reversed(self.constants)}
+        numbers[str(math.lcm(*constants.values()))] = "both" if len(constants) > 1 else next(iter(constants))
+        return Workload(
+            family.name, family.best_class, make=lambda rng, size: draw(rng, size, constants),
+            truth=lambda *arguments: family.truth(constants, *arguments),
+            shape=lambda program: re.sub(r"(?<!\w)\d+(?!\w)", lambda found: numbers.get(found[0], found[0]), program),
+        )  # fmt: skip
+
     def judged(self, seed: int, count: int = 8) -> judge.Task:
         """The task as the judge takes it, with the cases of `seed`."""
         return judge.Task(self.key, ENTRY, self.cases(seed, count))
 
 
-def tasks(count: int, seed: int, side: str = "train") -> list[Task]:
-    """`count` tasks of one side, the families in turn; different while the family has enough instances."""
+def tasks(count: int, seed: int, side: str = "train", hard: bool = True) -> list[Task]:
+    """`count` tasks of one side, the families in turn, the hard ones too or not; different while the family has enough instances."""
     rng, found, seen = random.Random(f"programs {seed} {side}"), [], set()
+    families = [family for family in FAMILIES.values() if hard or not family.hard]
     for i in range(count):
-        family = list(FAMILIES.values())[i % len(FAMILIES)]
+        family = families[i % len(families)]
         for attempt in range(1000):
             constants = tuple((name, rng.randint(*span)) for name, span in family.constants.items())
             task = Task(family.name, constants)
@@ -82,156 +89,16 @@ def tasks(count: int, seed: int, side: str = "train") -> list[Task]:
     return found
 
 
+@cache
+def _found_out(family: str, fast: bool) -> list[int]:
+    """Which mutants of a family's program fail their cases, with three different constants."""
+    some = [task for task in tasks(3 * len(FAMILIES), 0) if task.family == family]
+    tried = [[m.program for m in mutants(task.program(fast)) if m.kind != "constant"] for task in some]
+    items = [(text, task.judged(0)) for task, texts in zip(some, tried, strict=True) for text in texts]
+    failed = [verdict.passed_all is False for verdict in judge.check_many(items, Limits(cpu_seconds=1.0))]
+    count = len(tried[0])
+    return [i for i in range(count) if all(failed[i::count])]
+
+
 def signature(family: str) -> str:
     return FAMILIES[family].slow.split(":")[0].removeprefix("def ")
-
-
-def _number(rng: random.Random, size: int, constants: dict) -> tuple:
-    return (max(1, size + rng.randint(-1, 1)),)
-
-
-def _items(rng: random.Random, size: int, constants: dict) -> tuple:
-    return ([rng.randint(0, 60) for _ in range(size + 1)],)
-
-
-def _near_pairs(rng: random.Random, size: int, constants: dict) -> tuple:
-    """A list where two items add up to the constant in half of the calls, and to one more or less in the others."""
-    xs = [rng.randint(0, 9) + 200 for _ in range(size)]
-    one, total = rng.randint(0, constants["k"]), constants["k"] + rng.choice((0, 0, 1, -1))
-    xs.insert(rng.randint(0, len(xs)), one)
-    xs.insert(rng.randint(0, len(xs)), total - one)
-    return (xs,)
-
-
-def _near_bound(rng: random.Random, size: int, constants: dict) -> tuple:
-    """Items around the constant, most of them more than once: an off-by-one bound shows."""
-    return ([constants["k"] + rng.randint(-2, 3) for _ in range(size + 1)],)
-
-
-def _two_lists(rng: random.Random, size: int, constants: dict) -> tuple:
-    return ([rng.randint(0, 60) for _ in range(size)], [rng.randint(0, 120) for _ in range(size)])
-
-
-def _f(text: str) -> str:
-    return dedent(text).strip() + "\n"
-
-
-def _loop(line: str, start: str = "0") -> str:
-    return f"def f(n):\n    t = {start}\n    for i in range(n):\n        {line}\n    return t\n"
-
-
-def _fibonacci(c: dict, n: int) -> int:
-    a, b = c["a"], c["b"]
-    for _ in range(n):
-        a, b = b, a + b
-    return a
-
-
-BIG, SMALL = (2, 99), (2, 40)
-_LIST = [  # one family a block: description, constants, obvious program, better program, classes, inputs, truth
-    Family("sum of multiples", "the sum of the multiples of {k} below n", {"k": BIG},
-           _loop("t += i if i % {k} == 0 else 0"), _f("""
-           def f(n):
-               m = (n - 1) // {k}
-               return {k} * m * (m + 1) // 2"""), "O(n)", "O(1)", _number,
-           lambda c, n: sum(range(0, n, c["k"])), 900),
-    Family("count of multiples", "how many numbers below n are multiples of {k}", {"k": BIG},
-           _loop("t += i % {k} == 0"), "def f(n):\n    return (n - 1) // {k} + 1\n", "O(n)", "O(1)", _number,
-           lambda c, n: len(range(0, n, c["k"])), 5000),
-    Family("sum of squares", "the sum of {k} * i * i for i below n", {"k": BIG},
-           _loop("t += {k} * i * i"), "def f(n):\n    return {k} * (n - 1) * n * (2 * n - 1) // 6\n", "O(n)", "O(1)", _number,
-           lambda c, n: sum(c["k"] * i * i for i in range(n))),
-    Family("sum of a line", "the sum of {a} * i + {b} for i below n", {"a": SMALL, "b": SMALL},
-           _loop("t += {a} * i + {b}"), "def f(n):\n    return {a} * n * (n - 1) // 2 + {b} * n\n", "O(n)", "O(1)", _number,
-           lambda c, n: sum(c["a"] * i + c["b"] for i in range(n))),
-    Family("growing sequence", "term n of the sequence that starts at {a} and grows by {b}", {"a": SMALL, "b": SMALL},
-           _loop("t += {b}", "{a}"), "def f(n):\n    return {a} + {b} * n\n", "O(n)", "O(1)", _number,
-           lambda c, n: c["a"] + c["b"] * n),
-    Family("power", "{k} to the power n, modulo {m}", {"k": SMALL, "m": BIG},
-           _loop("t = t * {k} % {m}", "1 % {m}"), "def f(n):\n    return pow({k}, n, {m})\n", "O(n)", "O(log n)", _number,
-           lambda c, n: pow(c["k"], n, c["m"])),
-    Family("pairs", "{k} for each pair i < j below n, added up", {"k": BIG}, _f("""
-           def f(n):
-               t = 0
-               for j in range(n):
-                   for i in range(j):
-                       t += {k}
-               return t"""), "def f(n):\n    return {k} * n * (n - 1) // 2\n", "O(n²)", "O(1)", _number,
-           lambda c, n: c["k"] * n * (n - 1) // 2),
-    Family("fibonacci", "term n of the sequence {a}, {b}, then always the sum of the last two", {"a": SMALL, "b": SMALL}, _f("""
-           def f(n):
-               if n == 0:
-                   return {a}
-               if n == 1:
-                   return {b}
-               return f(n - 1) + f(n - 2)"""), _f("""
-           def f(n):
-               a, b = {a}, {b}
-               for i in range(n):
-                   a, b = b, a + b
-               return a"""), "exponential", "O(n)", _number, _fibonacci, 14),
-    Family("pair sum", "whether two items of xs add up to {k}", {"k": BIG}, _f("""
-           def f(xs):
-               for j in range(len(xs)):
-                   for i in range(j):
-                       if xs[i] + xs[j] == {k}:
-                           return True
-               return False"""), _f("""
-           def f(xs):
-               seen = set()
-               for x in xs:
-                   if {k} - x in seen:
-                       return True
-                   seen.add(x)
-               return False"""), "O(n²)", "O(n)", _near_pairs,
-           lambda c, xs: any(xs[i] + xs[j] == c["k"] for j in range(len(xs)) for i in range(j))),
-    Family("running sums", "the running sums of xs, each plus {k}", {"k": BIG},
-           "def f(xs):\n    return [sum(xs[:i + 1]) + {k} for i in range(len(xs))]\n", _f("""
-           def f(xs):
-               t, out = {k}, []
-               for x in xs:
-                   t += x
-                   out.append(t)
-               return out"""), "O(n²)", "O(n)", _items,
-           lambda c, xs: [sum(xs[: i + 1]) + c["k"] for i in range(len(xs))]),
-    Family("repeats", "how many items of xs above {k} came before in xs", {"k": (2, 59)}, _f("""
-           def f(xs):
-               t = 0
-               for i in range(len(xs)):
-                   t += xs[i] > {k} and xs[i] in xs[:i]
-               return t"""), _f("""
-           def f(xs):
-               t, seen = 0, set()
-               for x in xs:
-                   t += x > {k} and x in seen
-                   seen.add(x)
-               return t"""), "O(n²)", "O(n)", _near_bound,
-           lambda c, xs: sum(x > c["k"] and x in xs[:i] for i, x in enumerate(xs))),
-    Family("best gain", "the largest xs[j] - xs[i] with i <= j, minus {k}", {"k": BIG}, _f("""
-           def f(xs):
-               t = 0
-               for j in range(len(xs)):
-                   for i in range(j):
-                       t = max(t, xs[j] - xs[i])
-               return t - {k}"""), _f("""
-           def f(xs):
-               t, low = 0, xs[0]
-               for x in xs:
-                   low = min(low, x)
-                   t = max(t, x - low)
-               return t - {k}"""), "O(n²)", "O(n)", _items,
-           lambda c, xs: max(xs[j] - xs[i] for j in range(len(xs)) for i in range(j + 1)) - c["k"]),
-    Family("shifted members", "how many items of xs are in ys after adding {k}", {"k": (2, 59)}, _f("""
-           def f(xs, ys):
-               t = 0
-               for x in xs:
-                   t += x + {k} in ys
-               return t"""), _f("""
-           def f(xs, ys):
-               ys, t = set(ys), 0
-               for x in xs:
-                   t += x + {k} in ys
-               return t"""), "O(n²)", "O(n)", _two_lists,
-           lambda c, xs, ys: sum(x + c["k"] in ys for x in xs)),
-]
-FAMILIES = {family.name: family for family in _LIST}

@@ -77,8 +77,8 @@ def test_work_is_counted_where_it_hides(program, make, name):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_canonical_program_has_its_class(family, fast):
     task = next(task for task in tasks(len(FAMILIES), seed=3) if task.family == family)
-    known, constants = FAMILIES[family], dict(task.constants)
-    found = measure(task.program(fast), "f", lambda rng, n: known.arguments(rng, n, constants), largest=1024, budget=4000)
+    known, load = FAMILIES[family], task.workload()
+    found = measure(task.program(fast), "f", load.make, truth=load.truth, largest=1024, budget=4000)
     assert found.name == (known.best_class if fast else known.slow_class), found
 
 
