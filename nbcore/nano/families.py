@@ -7,6 +7,7 @@ sometimes.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class Family:
     arguments: Callable[[random.Random, int, dict], tuple]
     truth: Callable[..., object]
     largest_test: int = 40
+    tests: int = 8
     hard: bool = False
     hardest: Callable[[random.Random, int, dict], tuple] | None = None
 
@@ -39,9 +41,10 @@ def _number(rng: random.Random, size: int, constants: dict) -> tuple:
 
 
 def _near_multiple(rng: random.Random, size: int, constants: dict) -> tuple:
-    """A multiple of the constant, or one more: where a bound that is off by one shows."""
-    k = constants["k"]
-    return (max(1, k * round(size / k) + rng.randint(0, 1)),)
+    """A multiple of a constant or of all of them, or one more: where a bound that is off by one shows."""
+    steps = [*constants.values(), math.lcm(*constants.values())]
+    step = rng.choice([step for step in steps if step <= size] or steps[:1])
+    return (max(1, step * round(size / step) + rng.randint(0, 1)),)
 
 
 def _items(rng: random.Random, size: int, constants: dict) -> tuple:
@@ -60,6 +63,12 @@ def _near_pairs(rng: random.Random, size: int, constants: dict) -> tuple:
 def _no_pair(rng: random.Random, size: int, constants: dict) -> tuple:
     """Nothing adds up to the constant, so a program has to look at everything."""
     return ([rng.randint(200, 300) for _ in range(size)],)
+
+
+def _often_falling(rng: random.Random, size: int, constants: dict) -> tuple:
+    """Every other list falls all the way, so that nothing is gained."""
+    xs = [rng.randint(0, 60) for _ in range(size + 1)]
+    return (sorted(xs, reverse=True) if rng.random() < 0.5 else xs,)
 
 
 def _near_bound(rng: random.Random, size: int, constants: dict) -> tuple:
@@ -178,7 +187,7 @@ _LIST = [  # one family a block: description, constants, obvious program, better
                for x in xs:
                    low = min(low, x)
                    t = max(t, x - low)
-               return t - {k}"""), "O(n²)", "O(n)", _items,
+               return t - {k}"""), "O(n²)", "O(n)", _often_falling,
            lambda c, xs: max(xs[j] - xs[i] for j in range(len(xs)) for i in range(j + 1)) - c["k"]),
     Family("shifted members", "how many items of xs are in ys after adding {k}", {"k": (2, 59)}, _f("""
            def f(xs, ys):
@@ -205,7 +214,7 @@ _LIST = [  # one family a block: description, constants, obvious program, better
            _loop("t += i % {a} == 0 or i % {b} == 0"), _f("""
            def f(n):
                t = (n - 1) // {a} + (n - 1) // {b}
-               return t - (n - 1) // {both} + 1"""), "O(n)", "O(1)", _number,
-           lambda c, n: sum(i % c["a"] == 0 or i % c["b"] == 0 for i in range(n)), 3000, hard=True),
+               return t - (n - 1) // {both} + 1"""), "O(n)", "O(1)", _near_multiple,
+           lambda c, n: sum(i % c["a"] == 0 or i % c["b"] == 0 for i in range(n)), 3000, 16, True, hardest=_number),
 ]
 FAMILIES = {family.name: family for family in _LIST}

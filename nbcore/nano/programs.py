@@ -49,10 +49,11 @@ class Task:
         kinds = [m.program for m in mutants(self.program(fast)) if m.kind != "constant"]
         return [kinds[i] for i in _found_out(self.family, fast)]
 
-    def cases(self, seed: int, count: int = 8) -> list[tuple[list, object]]:
-        """`count` small calls with their true results, smallest size first."""
+    def cases(self, seed: int) -> list[tuple[list, object]]:
+        """Small calls with their true results, smallest size first; as many as find out what goes wrong in this family."""
         family, rng = FAMILIES[self.family], random.Random(f"{self.key} {seed}")
-        sizes = [1 + i * (family.largest_test - 1) // max(1, count - 1) for i in range(count)]
+        count = family.tests
+        sizes = [1 + i * (family.largest_test - 1) // (count - 1) for i in range(count)]
         calls = [family.arguments(rng, size, dict(self.constants)) for size in sizes]
         return [(list(call), family.truth(dict(self.constants), *call)) for call in calls]
 
@@ -68,9 +69,9 @@ class Task:
             shape=lambda program: re.sub(r"(?<!\w)\d+(?!\w)", lambda found: numbers.get(found[0], found[0]), program),
         )  # fmt: skip
 
-    def judged(self, seed: int, count: int = 8) -> judge.Task:
+    def judged(self, seed: int) -> judge.Task:
         """The task as the judge takes it, with the cases of `seed`."""
-        return judge.Task(self.key, ENTRY, self.cases(seed, count))
+        return judge.Task(self.key, ENTRY, self.cases(seed))
 
 
 def tasks(count: int, seed: int, side: str = "train", hard: bool = True) -> list[Task]:
