@@ -35,6 +35,7 @@ def __timed__(*arguments):
     {entry}(*arguments)
     return time.perf_counter() - begin
 """
+LESS = 1.25  # times as much work is clearly more
 APART = 0.6  # by which the exponents of time and count may differ
 
 
@@ -120,6 +121,24 @@ def measure(
     if hidden:
         return Complexity("undecided", CLASSES[CLASSES.index(growth.candidates[0]) :], sizes, counts, growth.exponent, hidden)
     return Complexity(growth.name, growth.candidates, sizes, counts, growth.exponent)
+
+
+def faster(one: Complexity, other: Complexity) -> int | None:
+    """Which of two programs for one task is faster on large inputs: 0 the first, 1 the second, None: the evidence does not say.
+
+    The lower class is; where both may be of one class, the one with clearly less work at the largest size that both were counted at.
+    """
+    if not one.counts or not other.counts:
+        return None
+    if one.candidates and other.candidates:
+        (low, high), (least, most) = ([CLASSES.index(found.candidates[i]) for i in (0, -1)] for found in (one, other))
+        if high < least or most < low:
+            return 0 if high < least else 1
+    common = sorted(set(one.sizes) & set(other.sizes))
+    if not common:
+        return None
+    here, there = (found.counts[found.sizes.index(common[-1])] for found in (one, other))
+    return None if max(here, there) < LESS * min(here, there) else int(there < here)
 
 
 def _count(text: str, calls: Callable, sizes: Sequence[int], draws: int, truth: Callable | None, found: dict[int, int]) -> None:

@@ -46,7 +46,7 @@ def chats(ability: str, seed: int, mixed: float = 1.0, hops: tuple[int, ...] = (
                 yield align(rng, item, poor=rng.random() < 0.4 * mixed, warm=rng.random() < 0.3)
         elif ability == "code":
             for task in programs.tasks(256, seed * 7919 + batch):
-                yield code(rng, task, fast=rng.random() < 0.25, hasty=rng.random() < 0.35 * mixed)
+                yield code(rng, task, fast=rng.random() < 0.4, hasty=rng.random() < 0.3 * mixed)
         elif ability == "act":
             yield act(rng, hops, mixed)
         else:

@@ -1,8 +1,8 @@
 """The families of *code*: description, obvious (slow) and better (fast) program, the truth, inputs by size, and both classes.
 
 The fast program is the best known. Constants are left open, as {k}; what is worked out from them ({both}: their least common multiple)
-a program has to know by heart. The *hard* families have large numbers to copy. The base model has not seen them, and gets them right only
-sometimes.
+a program has to know by heart. That makes the *hard* families hard: their obvious program only copies, the better one needs a number
+that has to be worked out first. The base model has not seen them.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class Family:
 
 def _number(rng: random.Random, size: int, constants: dict) -> tuple:
     return (max(1, size + rng.randint(-1, 1)),)
+
+
+def _exactly(rng: random.Random, size: int, constants: dict) -> tuple:
+    return (size,)
 
 
 def _near_multiple(rng: random.Random, size: int, constants: dict) -> tuple:
@@ -95,29 +99,29 @@ def _fibonacci(c: dict, n: int) -> int:
     return a
 
 
-BIG, SMALL, HUGE = (2, 99), (2, 40), (1000, 9999)
+BIG, SMALL = (2, 99), (2, 40)
 _LIST = [  # one family a block: description, constants, obvious program, better program, classes, inputs, truth
     Family("sum of multiples", "the sum of the multiples of {k} below n", {"k": BIG},
            _loop("t += i if i % {k} == 0 else 0"), _f("""
            def f(n):
                m = (n - 1) // {k}
                return {k} * m * (m + 1) // 2"""), "O(n)", "O(1)", _near_multiple,
-           lambda c, n: sum(range(0, n, c["k"])), 900, hardest=_number),
+           lambda c, n: sum(range(0, n, c["k"])), 900, hardest=_exactly),
     Family("count of multiples", "how many numbers below n are multiples of {k}", {"k": BIG},
            _loop("t += i % {k} == 0"), "def f(n):\n    return (n - 1) // {k} + 1\n", "O(n)", "O(1)", _near_multiple,
-           lambda c, n: len(range(0, n, c["k"])), 5000, hardest=_number),
+           lambda c, n: len(range(0, n, c["k"])), 5000, hardest=_exactly),
     Family("sum of squares", "the sum of {k} * i * i for i below n", {"k": BIG},
            _loop("t += {k} * i * i"), "def f(n):\n    return {k} * (n - 1) * n * (2 * n - 1) // 6\n", "O(n)", "O(1)", _number,
-           lambda c, n: sum(c["k"] * i * i for i in range(n))),
+           lambda c, n: sum(c["k"] * i * i for i in range(n)), hardest=_exactly),
     Family("sum of a line", "the sum of {a} * i + {b} for i below n", {"a": SMALL, "b": SMALL},
            _loop("t += {a} * i + {b}"), "def f(n):\n    return {a} * n * (n - 1) // 2 + {b} * n\n", "O(n)", "O(1)", _number,
-           lambda c, n: sum(c["a"] * i + c["b"] for i in range(n))),
+           lambda c, n: sum(c["a"] * i + c["b"] for i in range(n)), hardest=_exactly),
     Family("growing sequence", "term n of the sequence that starts at {a} and grows by {b}", {"a": SMALL, "b": SMALL},
            _loop("t += {b}", "{a}"), "def f(n):\n    return {a} + {b} * n\n", "O(n)", "O(1)", _number,
-           lambda c, n: c["a"] + c["b"] * n),
+           lambda c, n: c["a"] + c["b"] * n, hardest=_exactly),
     Family("power", "{k} to the power n, modulo {m}", {"k": SMALL, "m": BIG},
            _loop("t = t * {k} % {m}", "1 % {m}"), "def f(n):\n    return pow({k}, n, {m})\n", "O(n)", "O(log n)", _number,
-           lambda c, n: pow(c["k"], n, c["m"])),
+           lambda c, n: pow(c["k"], n, c["m"]), hardest=_exactly),
     Family("pairs", "{k} for each pair i < j below n, added up", {"k": BIG}, _f("""
            def f(n):
                t = 0
@@ -125,7 +129,7 @@ _LIST = [  # one family a block: description, constants, obvious program, better
                    for i in range(j):
                        t += {k}
                return t"""), "def f(n):\n    return {k} * n * (n - 1) // 2\n", "O(n²)", "O(1)", _number,
-           lambda c, n: c["k"] * n * (n - 1) // 2),
+           lambda c, n: c["k"] * n * (n - 1) // 2, hardest=_exactly),
     Family("fibonacci", "term n of the sequence {a}, {b}, then always the sum of the last two", {"a": SMALL, "b": SMALL}, _f("""
            def f(n):
                if n == 0:
@@ -137,7 +141,7 @@ _LIST = [  # one family a block: description, constants, obvious program, better
                a, b = {a}, {b}
                for i in range(n):
                    a, b = b, a + b
-               return a"""), "exponential", "O(n)", _number, _fibonacci, 14),
+               return a"""), "exponential", "O(n)", _number, _fibonacci, 14, hardest=_exactly),
     Family("pair sum", "whether two items of xs add up to {k}", {"k": BIG}, _f("""
            def f(xs):
                for j in range(len(xs)):
@@ -201,20 +205,20 @@ _LIST = [  # one family a block: description, constants, obvious program, better
                    t += x + {k} in ys
                return t"""), "O(n²)", "O(n)", _two_lists,
            lambda c, xs, ys: sum(x + c["k"] in ys for x in xs)),
-    Family("long steps", "term n of the row that begins with {a} and rises by {b}", {"a": HUGE, "b": HUGE},
-           _loop("t += {b}", "{a}"), "def f(n):\n    return {a} + {b} * n\n", "O(n)", "O(1)", _number,
-           lambda c, n: c["a"] + c["b"] * n, hard=True),
-    Family("parabola", "the sum of {a} * i * i + {b} * i + {c} for i below n", {"a": BIG, "b": BIG, "c": HUGE},
-           _loop("t += {a} * i * i + {b} * i + {c}"), _f("""
-           def f(n):
-               t = {a} * (n - 1) * n * (2 * n - 1) // 6
-               return t + {b} * n * (n - 1) // 2 + {c} * n"""), "O(n)", "O(1)", _number,
-           lambda c, n: sum(c["a"] * i * i + c["b"] * i + c["c"] for i in range(n)), hard=True),
     Family("either", "how many numbers below n are multiples of {a} or of {b}", {"a": SMALL, "b": SMALL},
            _loop("t += i % {a} == 0 or i % {b} == 0"), _f("""
            def f(n):
                t = (n - 1) // {a} + (n - 1) // {b}
                return t - (n - 1) // {both} + 1"""), "O(n)", "O(1)", _near_multiple,
-           lambda c, n: sum(i % c["a"] == 0 or i % c["b"] == 0 for i in range(n)), 3000, 16, True, hardest=_number),
+           lambda c, n: sum(i % c["a"] == 0 or i % c["b"] == 0 for i in range(n)), 3000, 16, True, hardest=_exactly),
+    Family("both", "how many numbers below n are multiples of {a} and of {b}", {"a": SMALL, "b": SMALL},
+           _loop("t += i % {a} == 0 and i % {b} == 0"), "def f(n):\n    return (n - 1) // {both} + 1\n", "O(n)", "O(1)", _near_multiple,
+           lambda c, n: sum(i % c["a"] == 0 and i % c["b"] == 0 for i in range(n)), 3000, 16, True, hardest=_exactly),
+    Family("one alone", "how many numbers below n are multiples of {a} but not of {b}", {"a": SMALL, "b": SMALL},
+           _loop("t += i % {a} == 0 and i % {b} != 0"), _f("""
+           def f(n):
+               t = (n - 1) // {a}
+               return t - (n - 1) // {both}"""), "O(n)", "O(1)", _near_multiple,
+           lambda c, n: sum(i % c["a"] == 0 and i % c["b"] != 0 for i in range(n)), 3000, 16, True, hardest=_exactly),
 ]
 FAMILIES = {family.name: family for family in _LIST}

@@ -48,10 +48,13 @@ class Named:
     text: str | None = None
 
 
-def predict(ask: Ask, programs: Sequence[tuple[str, str]]) -> list[Named]:
-    """The class of each (task in words, program), one request each. Raises as `ask` does."""
+def predict(ask: Ask, programs: Sequence[tuple[str, str]], prompt: str = PROMPT) -> list[Named]:
+    """The class of each (task in words, program), one request each. Raises as `ask` does.
+
+    prompt: with the fields task, program and classes; another one for a model that was trained on its own.
+    """
     prompts = [
-        PROMPT.format(task=TAGS.sub(r"[\1]", task), program=TAGS.sub(r"[\1]", program), classes=", ".join(CLASSES))
+        prompt.format(task=TAGS.sub(r"[\1]", task), program=TAGS.sub(r"[\1]", program), classes=", ".join(CLASSES))
         for task, program in programs
     ]
     replies = ask([[{"role": "user", "content": prompt}] for prompt in prompts])

@@ -18,7 +18,7 @@ Row = Mapping[str, float | None]
 # What a row may hold, besides `part/<component>`; absent and None both mean: not measured in this step.
 KEYS = (
     "step", "total", "loss", "grad_norm", "learning_rate", "reward_mean", "reward_spread", "no_signal", "refilled", "truncated",
-    "length", "length_ended", "entropy", "clip_low", "clip_high", "kl_start", "repetitive", "missing", "gap_mean", "gap_max",
+    "length", "length_ended", "entropy", "clip_low", "clip_high", "kl_start", "replay", "repetitive", "missing", "gap_mean", "gap_max",
     "seconds", "reward_seconds",
 )  # fmt: skip
 START = 3  # the first measured steps whose mean is "the start"

@@ -22,6 +22,7 @@ from nbcore.rewards.compose import Component, Scored
 from nbcore.rewards.rollouts import Prompt, Rollout, answers
 from nbcore.training.advantages import Kind
 from nbcore.training.loop import common, run
+from nbcore.training.replay import Replay
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def train(
     play: Play | None = None,
     turn_rewards: Callable[[Sequence[Rollout]], list[list[float] | None]] | None = None,
     states: Mapping[str, Any] | None = None,
+    replay: Replay | None = None,
     config: Any = None,
 ) -> list[dict[str, float | None]]:
     """Train `loaded.model` in place; returns one row of health numbers a step (the keys of `training.health`).
@@ -111,11 +113,11 @@ def train(
     observe gets each row and why rewards were missing (a red flag raised there ends the run); keep gets each step's rollouts
     with rewards by component and advantages, and may return numbers that join the step's row. play: how rollouts are made
     (default: single answers; with config.use_vllm trl's vLLM). states: objects with state_dict and load_state_dict that belong
-    into the checkpoint (a pair-wise reward's references).
+    into the checkpoint (a pair-wise reward's references). replay: rows of other abilities, on which the policy pays for leaving its start.
     Goes on from the newest checkpoint in `folder`; give the model that the run began with. Raises PreflightError, RewardError, and
     NotFinite at the step whose loss is.
     """
-    trainer = trainer_of(loaded, prompts, rewards, folder, options, observe, keep, play, turn_rewards, states, config)
+    trainer = trainer_of(loaded, prompts, rewards, folder, options, observe, keep, play, turn_rewards, states, replay, config)
     run(trainer, loaded.model, folder, options.seed)
     return trainer.rows
 
@@ -123,7 +125,7 @@ def train(
 def trainer_of(
     loaded: Loaded, prompts: Sequence[Prompt], rewards: Sequence[Component], folder: Path, options: Options,
     observe: Any = lambda row, reasons: None, keep: Any = lambda *given: None, play: Play | None = None, turn_rewards: Any = None,
-    states: Mapping[str, Any] | None = None, config: Any = None,
+    states: Mapping[str, Any] | None = None, replay: Replay | None = None, config: Any = None,
 ) -> Any:  # fmt: skip
     """The trainer that `train` runs, for those who want to take single steps. Raises PreflightError."""
     from datasets import Dataset
@@ -141,7 +143,7 @@ def trainer_of(
         model=loaded.model, reward_funcs=[_nothing], args=config, train_dataset=table, processing_class=loaded.tokenizer,
     )  # fmt: skip
     play = play or (None if config.use_vllm else single_turn(options.max_new_tokens, options.temperature))
-    trainer.prepare(prompts, rewards, options, observe, keep, play, turn_rewards, states or {})
+    trainer.prepare(prompts, rewards, options, observe, keep, play, turn_rewards, states or {}, replay)
     return trainer
 
 

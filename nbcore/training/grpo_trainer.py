@@ -23,15 +23,15 @@ from nbcore.training.advantages import Group, group_advantages, per_token, turn_
 
 
 class Trainer(GRPOTrainer):
-    def prepare(self, prompts, rewards, options, observe, keep, play, turn_rewards, states) -> None:
-        self.prompts, self.components, self.options, self.states = prompts, rewards, options, states
+    def prepare(self, prompts, rewards, options, observe, keep, play, turn_rewards, states, replay) -> None:
+        self.prompts, self.components, self.options, self.states, self.replay = prompts, rewards, options, states, replay
         self.play, self.observe, self.keep, self.turn_rewards = play, observe, keep, turn_rewards
         self.rows: list[dict] = []
         self.generated = self.spare = 0
         self.reasons: Counter[str] = Counter()
         self.began = time.perf_counter()
         self.row: dict[str, float | None] = {}
-        self.start = copy.deepcopy(self.model).eval().requires_grad_(False) if options.kl or options.kl_every else None
+        self.start = copy.deepcopy(self.model).eval().requires_grad_(False) if options.kl or options.kl_every or replay else None
         if options.kl:
             self.beta, self.ref_model = options.kl, self.start
         order = torch.Generator().manual_seed(options.seed + 1)
@@ -151,7 +151,12 @@ class Trainer(GRPOTrainer):
             start = inputs.get("ref_per_token_logps")  # there when the KL is in the loss
             ratio = (self._at_start(inputs) if start is None else start) - self.logps  # k3 of Schulman's note: unbiased and never negative
             self.row["kl_start"] = float(((ratio.exp() - ratio - 1) * mask).sum() / count)
-        return loss
+        if self.replay is None:
+            return loss
+        micro = self.args.gradient_accumulation_steps
+        left = self.replay.divergence(model, self.start, self._step, self._tokenizer.pad_token_id)
+        self.row["replay"] = (self.row.get("replay") or 0.0) + float(left.detach()) / micro
+        return loss + self.replay.weight * left / micro
 
     @torch.no_grad()
     def _at_start(self, inputs) -> Any:
