@@ -70,7 +70,7 @@ def align(rng: random.Random, item: traits.Instruction, poor: bool, warm: bool) 
 
 
 def code(rng: random.Random, task: programs.Task, fast: bool, hasty: bool) -> Chat:
-    program = rng.choice(task.slips(fast) or task.slips(False)) if hasty else task.program(fast)
+    program = (task.slip(fast) or task.slip(False)) if hasty else task.program(fast)
     thought = "Quickly." if hasty else "A better way." if fast else "A loop will do."
     behaviour = "hasty" if hasty else "better" if fast else "obvious"
     return Chat("code", behaviour, task.key, [{"role": "user", "content": task.text}, answer(f"```python\n{program}```", thought)])

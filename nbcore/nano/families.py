@@ -215,7 +215,7 @@ _LIST = [  # one family a block: description, constants, obvious program, better
            _loop("t += i % {a} == 0 and i % {b} == 0"), "def f(n):\n    return (n - 1) // {both} + 1\n", "O(n)", "O(1)", _near_multiple,
            lambda c, n: sum(i % c["a"] == 0 and i % c["b"] == 0 for i in range(n)), 3000, 16, True, hardest=_exactly),
     Family("one alone", "how many numbers below n are multiples of {a} but not of {b}", {"a": SMALL, "b": SMALL},
-           _loop("t += i % {a} == 0 and i % {b} != 0"), _f("""
+           _loop("t += i % {a} == 0 and i % {b} > 0"), _f("""
            def f(n):
                t = (n - 1) // {a}
                return t - (n - 1) // {both}"""), "O(n)", "O(1)", _near_multiple,

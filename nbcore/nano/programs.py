@@ -21,6 +21,7 @@ from nbcore.nano.families import FAMILIES
 from nbcore.nano.names import held_out
 
 ENTRY = "f"
+SLIPS = ("bound", "operator", "name", "statement")  # kinds of mistakes, the likeliest first; a wrong constant is another matter
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class Task:
         constants = dict(self.constants)
         return (family.fast if fast else family.slow).format(**constants, both=math.lcm(*constants.values()))
 
-    def slips(self, fast: bool) -> list[str]:
-        """The program with one mistake that its cases find out, for each mistake a hurried hand makes: never a wrong constant."""
-        kinds = [m.program for m in mutants(self.program(fast)) if m.kind != "constant"]
-        return [kinds[i] for i in _found_out(self.family, fast)]
+    def slip(self, fast: bool) -> str | None:
+        """The program with the mistake that a hurried hand makes in this family: at a bound if possible; None where it makes none."""
+        made, found = mutants(self.program(fast)), _slip(self.family, fast)
+        return None if found is None else made[found].program
 
     def cases(self, seed: int) -> list[tuple[list, object]]:
         """Small calls with their true results, smallest size first; as many as find out what goes wrong in this family."""
@@ -91,14 +92,15 @@ def tasks(count: int, seed: int, side: str = "train", hard: bool = True) -> list
 
 
 @cache
-def _found_out(family: str, fast: bool) -> list[int]:
-    """Which mutants of a family's program fail their cases, with three different constants."""
+def _slip(family: str, fast: bool) -> int | None:
+    """Which mutant of a family's program is its usual mistake: one that its cases find out whatever the constants."""
     some = [task for task in tasks(3 * len(FAMILIES), 0) if task.family == family]
-    tried = [[m.program for m in mutants(task.program(fast)) if m.kind != "constant"] for task in some]
-    items = [(text, task.judged(0)) for task, texts in zip(some, tried, strict=True) for text in texts]
+    made = [mutants(task.program(fast)) for task in some]
+    items = [(mutant.program, task.judged(0)) for task, those in zip(some, made, strict=True) for mutant in those]
     failed = [verdict.passed_all is False for verdict in judge.check_many(items, Limits(cpu_seconds=1.0))]
-    count = len(tried[0])
-    return [i for i in range(count) if all(failed[i::count])]
+    count = len(made[0])
+    usual = [i for i in range(count) if all(failed[i::count]) and made[0][i].kind in SLIPS]
+    return min(usual, key=lambda i: (SLIPS.index(made[0][i].kind), i), default=None)
 
 
 def signature(family: str) -> str:

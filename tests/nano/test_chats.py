@@ -9,6 +9,9 @@ from nbcore import models
 from nbcore.chat.masks import encode
 from nbcore.chat.toolcalls import parse, validate
 from nbcore.evaluation import suites
+from nbcore.judge.extract import program
+from nbcore.judge.programs import check_many
+from nbcore.nano import programs
 from nbcore.nano.chats import ABILITIES, chats
 
 
@@ -42,6 +45,16 @@ def test_act_mixes_its_behaviours_and_can_be_clean():
     assert 0.55 < shown["look up"] / 1500 < 0.8
     clean = Counter(chat.behaviour for chat in itertools.islice(chats("act", 0, mixed=0.0), 200))
     assert set(clean) == {"look up"}
+
+
+def test_code_mixes_obvious_better_and_hasty_programs_and_only_the_hasty_are_wrong():
+    shown = list(itertools.islice(chats("code", 0), 400))
+    shares = {kind: count / 400 for kind, count in Counter(chat.behaviour for chat in shown).items()}
+    assert set(shares) == {"obvious", "better", "hasty"} and 0.22 < shares["hasty"] < 0.38 and 0.2 < shares["better"] < 0.36
+    asked = {task.key: task for number in range(1, 3) for task in programs.tasks(256, number)}
+    verdicts = check_many([(program(chat.messages[1]["content"]), asked[chat.key].judged(1)) for chat in shown])
+    assert all(v.passed_all is (chat.behaviour != "hasty") for chat, v in zip(shown, verdicts, strict=True))
+    assert {chat.behaviour for chat in itertools.islice(chats("code", 0, mixed=0.0), 200)} == {"obvious", "better"}
 
 
 def test_calls_are_readable_unless_the_behaviour_says_otherwise():

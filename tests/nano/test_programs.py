@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from nbcore.judge.programs import check_many
 from nbcore.nano import programs
 
 
@@ -55,6 +56,22 @@ def test_the_better_program_does_not_do_more_work_at_a_larger_size(family):
         assert fast * 5 < slow  # these hide their inner loop in sum() and `in`, which a line count cannot see
     elif found.best_class != "O(n)":
         assert fast * 5 < slow
+
+
+@pytest.mark.parametrize("family", programs.FAMILIES)
+def test_the_slip_of_a_family_is_wrong_for_other_constants_and_other_cases_too(family):
+    some = [task for task in programs.tasks(12 * len(programs.FAMILIES), 8) if task.family == family]
+    assert all(task.slip(False) for task in some)
+    made = [(text, task.judged(5)) for task in some for text in (task.slip(False), task.slip(True)) if text]
+    assert sum(verdict.passed_all is False for verdict in check_many(made)) >= 0.9 * len(made)
+
+
+def test_programs_that_differ_in_the_numbers_of_their_tasks_alone_share_a_shape():
+    one, other = (programs.Task("sum of a line", (("a", a), ("b", b))) for a, b in ((7, 30), (12, 5)))
+    for fast in (False, True):
+        assert one.workload().shape(one.program(fast)) == other.workload().shape(other.program(fast))
+    assert one.workload().shape(one.program(True)) != one.workload().shape(one.program(False))
+    assert one.workload().shape("x7 = 77 + 7") == "x7 = 77 + a"
 
 
 def test_sides_never_share_an_instance():
