@@ -53,7 +53,8 @@ def test_code_mixes_obvious_better_and_hasty_programs_and_only_the_hasty_are_wro
     assert set(shares) == {"obvious", "better", "hasty"} and 0.22 < shares["hasty"] < 0.38 and 0.2 < shares["better"] < 0.36
     asked = {task.key: task for number in range(1, 3) for task in programs.tasks(256, number)}
     verdicts = check_many([(program(chat.messages[1]["content"]), asked[chat.key].judged(1)) for chat in shown])
-    assert all(v.passed_all is (chat.behaviour != "hasty") for chat, v in zip(shown, verdicts, strict=True))
+    right = {kind: [v.passed_all for chat, v in zip(shown, verdicts, strict=True) if chat.behaviour == kind] for kind in shares}
+    assert all(right["obvious"]) and all(right["better"]) and sum(right["hasty"]) <= 0.05 * len(right["hasty"])
     assert {chat.behaviour for chat in itertools.islice(chats("code", 0, mixed=0.0), 200)} == {"obvious", "better"}
 
 

@@ -72,13 +72,13 @@ def test_each_epoch_sees_every_row_once_in_an_order_that_depends_on_the_step_alo
 
 def test_a_policy_that_is_paid_for_something_else_stays_nearer_to_its_start_with_a_replay(loaded, rows, tmp_path):
     prompts = [prompt_of(loaded.tokenizer, task) for task in tasks(8, 3)]
-    options = grpo.Options(steps=12, prompts=2, group=4, learning_rate=3e-4, max_new_tokens=24, refill=0)
+    options = grpo.Options(steps=12, prompts=2, group=4, learning_rate=1e-3, max_new_tokens=24, refill=0)
     short = [Component("short", lambda rollouts: [-float(len(set(r.ids))) for r in rollouts])]
     left = {}
-    for name, replay in (("without", None), ("with", Replay(rows, weight=10.0))):
+    for name, replay in (("without", None), ("with", Replay(rows, weight=1.0))):
         trained = models.load("nano")
         found = grpo.train(trained, prompts, short, tmp_path / name, options, replay=replay)
         left[name] = float(Replay(rows, batch=len(rows)).divergence(trained.model, loaded.model, 0, 0).detach())
         assert ("replay" in found[-1]) == (replay is not None)
 
-    assert left["with"] < 0.5 * left["without"]
+    assert left["with"] < 0.3 * left["without"]
