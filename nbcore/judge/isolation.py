@@ -9,23 +9,28 @@ import ctypes
 import importlib
 import math
 import os
-import resource
 import signal
 import struct
 import sys
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None
 
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC = 0x10000000, 0x20000000, 0x40000000, 0x08000000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 CAPABILITY_VERSION_3 = 0x20080522
 NOBODY = 65534
 LINUX = sys.platform.startswith("linux")
-LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None, use_errno=True) if LINUX else None
 STATE = {"uid": None, "pid": None}  # the user that jobs become (None: stay), and the server's own process id
 
 
 def confine(limits):
     """Take away what a job must not have. Runs in the fork, before the program."""
-    os.setsid()
+    if hasattr(os, "setsid") and os.getpid() != os.getsid(0):  # a job of its own interpreter leads its session already
+        os.setsid()
     if STATE["uid"] is not None:
         become(STATE["uid"])
     if LINUX:
@@ -36,9 +41,18 @@ def confine(limits):
             os._exit(71)
     cpu = max(1, math.ceil(limits["cpu_seconds"]))
     memory, output = int(limits["memory_mib"] * 1024 * 1024), int(limits["output_kib"] * 1024)
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    limited("CPU", cpu, cpu + 1)
     for kind, limit in (("AS", memory), ("FSIZE", output), ("CORE", 0), ("NPROC", 0)):
-        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
+        limited(kind, limit, limit)
+
+
+def limited(kind, soft, hard):
+    """Whether the system took this limit: macOS refuses some, Windows has none, and a job with fewer limits is better than no job."""
+    try:
+        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (soft, hard))
+    except (AttributeError, ValueError, OSError):
+        return False
+    return True
 
 
 def become(uid):
@@ -89,4 +103,14 @@ def forks_are_refused():
         return
     if pid == 0:
         os._exit(0)
+    raise RuntimeError("the limit does not bite")
+
+
+def memory_is_limited():
+    """Raises where a job could take more memory than it may."""
+    try:
+        confine({"cpu_seconds": 1, "memory_mib": 256, "output_kib": 64})
+        bytearray(512 << 20)
+    except MemoryError:
+        return
     raise RuntimeError("the limit does not bite")

@@ -34,9 +34,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from nbcore.judge import fresh
 
 PYTHON = os.path.realpath(sys.executable)  # without site packages any environment's interpreter is its base's
 # The server and what it reads, run as files; their names in full, so that a stage's fingerprint follows them.
@@ -45,6 +48,8 @@ SERVER, *BESIDE = (
     for name in ("nbcore.judge.server", "nbcore.judge.values", "nbcore.judge.isolation", "nbcore.judge.work")
 )
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")  # what a program sees of the machine behind walls
+FORKS = hasattr(os, "fork")  # Windows can't: there each job gets an interpreter of its own (`fresh.py`), which is slower and holds less
+NOTHING = dict.fromkeys(("separate_user", "network_blocked", "pid_namespace", "files_hidden", "no_new_processes", "memory_limited"), False)
 INSIDE = "/judge"  # where the jobs' folders are there
 ANSWER_SLACK = 30.0  # seconds beyond the wall limit after which the server itself is given up
 
@@ -79,7 +84,7 @@ class Verdict:
     failed, nothing is known).
     results: one JSON value per call that came back, in order, None where it raised (then `errors` has the call's index);
     shorter than the calls when the job ended early. Kinds that JSON lacks are tagged, see `values.plain`.
-    cpu_seconds: of the whole job, measured from outside.
+    cpu_seconds: of the whole job, measured from outside; None where that can't be measured.
     """
 
     status: str
@@ -205,6 +210,8 @@ def close() -> None:
 
 def capabilities() -> dict[str, bool]:
     """What the sandbox can enforce on this machine; starts the server. Raises RuntimeError when it cannot start."""
+    if not FORKS:
+        return dict(NOTHING)
     with _LOCK:
         try:
             return dict(_server().capabilities)
@@ -224,6 +231,9 @@ def run(jobs: Sequence[Job], limits: Limits | None = None, workers: int = 1) -> 
             marshal.dumps(list(map(tuple, job.calls)))
         except ValueError as error:
             raise ValueError(f"Job {index} has an argument that cannot be sent to a program: {error}.") from error
+    if not FORKS:
+        with ThreadPoolExecutor(max(1, workers)) as pool:
+            return list(pool.map(lambda job: _alone(job, limits), jobs))
     verdicts: list[Verdict | None] = [None] * len(jobs)
     waiting = deque(range(len(jobs)))
     tried = [0] * len(jobs)
@@ -253,6 +263,15 @@ def run(jobs: Sequence[Job], limits: Limits | None = None, workers: int = 1) -> 
                     else:
                         verdicts[index] = Verdict("missing", message=f"the judge failed twice on this job: {error}")
     return verdicts
+
+
+def _alone(job: Job, limits: Limits) -> Verdict:
+    """The verdict on a job in an interpreter of its own."""
+    try:
+        answer = fresh.answer(PYTHON, SERVER, 0, (job.program, job.entry, list(map(tuple, job.calls))), asdict(limits))
+    except OSError as error:
+        answer = {"judge_failure": str(error)}
+    return _verdict(answer, job, limits)
 
 
 def _verdict(answer: dict[str, Any], job: Job, limits: Limits) -> Verdict:
@@ -294,7 +313,8 @@ def _verdict(answer: dict[str, Any], job: Job, limits: Limits) -> Verdict:
     if answer["killed"] == "output":
         what = "results" if job.entry else "output"
         return Verdict("output", results, f"more than {limits.output_kib} KiB of {what}{after}", errors, cpu)
-    if answer["signal"] == signal.SIGXCPU or (answer["signal"] == signal.SIGKILL and cpu >= limits.cpu_seconds):
+    ended = signal.Signals(answer["signal"]).name if answer["signal"] else None
+    if ended == "SIGXCPU" or (ended == "SIGKILL" and cpu is not None and cpu >= limits.cpu_seconds):
         return Verdict("timeout", results, f"more than {limits.cpu_seconds:g} s of CPU{after}", errors, cpu)
-    how = f"ended by {signal.Signals(answer['signal']).name}" if answer["signal"] else "the program ended by itself"
+    how = f"ended by {ended}" if ended else "the program ended by itself"
     return Verdict("error", results, how + after, errors, cpu)

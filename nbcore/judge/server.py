@@ -37,9 +37,10 @@ from isolation import (  # noqa: E402
     forks_are_refused,
     holds,
     isolate,
+    memory_is_limited,
     nobody_can_import,
 )  # fmt: skip
-from values import plain  # noqa: E402
+from values import frames, plain  # noqa: E402
 
 del sys.path[0]
 
@@ -119,28 +120,20 @@ class Child:
                 killed = killed or ("output" if os.fstat(file).st_size >= limit else None)
                 told.append(os.pread(file, limit, 0))
                 os.close(file)
-        shutil.rmtree(self.cwd, ignore_errors=True)
+        try:
+            os.rmdir(self.cwd)  # nearly always empty, and rmtree looks around first
+        except OSError:
+            shutil.rmtree(self.cwd, ignore_errors=True)
         lines = told[0].split(b"\n")
         answer = {
             "job": self.number,
-            "frames": self.frames(lines),
+            "frames": frames(lines, self.nonces),
             "said": told[1].decode("utf-8", "replace") if self.said is not None else None,
             "killed": killed,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
         }
         return frame(json.dumps(answer).encode())
-
-    def frames(self, lines):
-        """What the job said, as text: each frame must begin with the secret of its own place, so that one call can't answer for another."""
-        found = []
-        for line in lines:
-            if len(found) < len(self.nonces) and line.startswith(self.nonces[len(found)]):
-                found.append(line[len(self.nonces[0]) :].decode("ascii", "replace"))
-            elif line.startswith(self.nonces[-1]):  # the program could not be loaded, or was ended
-                found.append(line[len(self.nonces[0]) :].decode("ascii", "replace"))
-                break
-        return found
 
 
 def run_job(job, limits, cwd, board, done, nonces, streams):
@@ -231,7 +224,8 @@ def serve(root, capabilities):
     if os.getuid() == 0 and holds(nobody_can_import):
         STATE["uid"] = NOBODY
     another = STATE["uid"] is not None or capabilities["files_hidden"]  # behind walls a user has nothing that could be touched
-    capabilities = {"separate_user": another, **capabilities, "no_new_processes": holds(forks_are_refused)}
+    bites = {"no_new_processes": holds(forks_are_refused), "memory_limited": holds(memory_is_limited)}
+    capabilities = {"separate_user": another, **capabilities, **bites}
     for name in PRELOAD.split():
         importlib.import_module(name)
     builtins.exit = builtins.quit = _sitebuiltins.Quitter("exit", "Ctrl-D")  # programs use them; only `site` would bring them
@@ -273,6 +267,23 @@ def serve(root, capabilities):
         child.kill("closed")
 
 
+def once(root):
+    """Run the one job that stands on stdin, in this process: for systems that cannot fork. `fresh.py` is its other end."""
+    job, limits, nonces = marshal.loads(sys.stdin.buffer.read())
+    STATE["pid"] = os.getppid()
+    binary = getattr(os, "O_BINARY", 0)
+    board, said = (os.open(os.path.join(root, name), os.O_RDWR | os.O_CREAT | os.O_EXCL | binary, 0o600) for name in ("board", "said"))
+    _, done = os.pipe()
+    streams = (os.open(os.path.join(root, "stdin"), os.O_RDONLY | binary), said) if job[1] is None else None
+    for name in PRELOAD.split():
+        importlib.import_module(name)
+    builtins.exit = builtins.quit = _sitebuiltins.Quitter("exit", "Ctrl-D")
+    try:
+        run_job(job, limits, os.path.join(root, "cwd"), board, done, nonces, streams)
+    finally:
+        os._exit(70)
+
+
 def main(root, parent):
     """Start: die with the parent, isolate, and serve (inside a process namespace as its first process).
 
@@ -299,4 +310,4 @@ def main(root, parent):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    once(sys.argv[1]) if sys.argv[2] == "once" else main(sys.argv[1], int(sys.argv[2]))

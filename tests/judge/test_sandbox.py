@@ -1,12 +1,14 @@
 """Everything here runs real programs in the real sandbox."""
 
 import json
+import marshal
 import multiprocessing
 import os
 import signal
 import socket
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -18,13 +20,20 @@ from nbcore.judge.sandbox import Job, Limits, capabilities, run
 QUICK = Limits(cpu_seconds=1, wall_seconds=1.0, memory_mib=256, output_kib=64)
 
 
-@pytest.fixture(scope="module", autouse=True, params=["behind bubblewrap", "without it"])
+def needs_a_server(walls):
+    if walls == "without forks":
+        pytest.skip("there is no server")
+
+
+@pytest.fixture(scope="module", autouse=True, params=["behind bubblewrap", "without it", "without forks"])
 def walls(request):
-    """Each test twice: with the walls that this machine can build, and as on a machine that has no bubblewrap."""
+    """Each test three times: with the walls that this machine can build, as without bubblewrap, and as on a system that can't fork."""
     sandbox.close()
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "without it":
             patch.setattr(sandbox, "bubblewrap", lambda server: ())
+        elif request.param == "without forks":
+            patch.setattr(sandbox, "FORKS", False)
         elif not sandbox.bubblewrap(sandbox.SERVER):
             pytest.skip("there is no bubblewrap here that may make namespaces")
         yield request.param
@@ -38,7 +47,7 @@ def one(program, *calls, limits=QUICK):
 def test_results_come_back_per_call():
     verdict = one("def f(x, y=1):\n    return x + y", (1,), (2, 3), limits=Limits())
     assert (verdict.status, verdict.results, verdict.errors, verdict.message) == ("ok", [2, 5], {}, "")
-    assert 0 < verdict.cpu_seconds < 1
+    assert (0 < verdict.cpu_seconds < 1) if sandbox.FORKS else verdict.cpu_seconds is None
 
 
 def test_verdicts_keep_the_order_of_the_jobs():
@@ -218,7 +227,7 @@ def test_a_program_finds_nothing_of_ours():
 
 
 def test_behind_the_walls_nothing_of_this_machine_is_seen_or_changed(walls, tmp_path):
-    if walls == "without it":
+    if walls != "behind bubblewrap":
         assert not capabilities()["files_hidden"]
         return
     assert capabilities()["files_hidden"] and capabilities()["network_blocked"] and capabilities()["pid_namespace"]
@@ -270,7 +279,8 @@ def test_a_program_cannot_kill_the_judge_where_capabilities_say_so():
     assert sandbox._servers[0].process.pid == server
 
 
-def test_no_process_outlives_its_job():
+def test_no_process_outlives_its_job(walls):
+    needs_a_server(walls)
     program = """
 import os, time
 def f():
@@ -292,7 +302,8 @@ def f():
         assert len(server.children(recursive=True)) <= ours
 
 
-def test_a_server_that_dies_is_started_again_and_no_job_is_lost():
+def test_a_server_that_dies_is_started_again_and_no_job_is_lost(walls):
+    needs_a_server(walls)
     run([Job("def f(): return 1", [()], "f")])
     victim = sandbox._servers[0].process.pid
     threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
@@ -301,15 +312,39 @@ def test_a_server_that_dies_is_started_again_and_no_job_is_lost():
     assert sandbox._servers[0].process.pid != victim
 
 
-def test_a_judge_that_cannot_run_says_missing_and_nothing_else(monkeypatch, tmp_path):
+def test_a_judge_that_cannot_run_says_missing_and_nothing_else(walls, monkeypatch, tmp_path):
     sandbox.close()
     broken = tmp_path / "server.py"
     broken.write_text("raise SystemExit(1)", encoding="utf-8")
     monkeypatch.setattr(sandbox, "SERVER", broken)
     verdicts = run([Job("def f(): return 1", [()], "f")] * 2)
     assert [(v.status, v.results) for v in verdicts] == [("missing", [])] * 2
+    needs_a_server(walls)
     with pytest.raises(RuntimeError, match="does not start"):
         capabilities()
+
+
+def test_without_forks_every_capability_is_denied_and_doctor_can_say_so(walls):
+    if walls == "without forks":
+        assert capabilities() and not any(capabilities().values())
+    else:
+        assert capabilities()["memory_limited"] and set(capabilities()) == set(sandbox.NOTHING)
+
+
+def test_a_system_that_refuses_limits_still_runs_jobs(monkeypatch, tmp_path):
+    import subprocess
+    import sys
+
+    script = (  # importing resource fails, as on Windows
+        "import runpy, sys\nsys.modules['resource'] = None\nsys.argv.append('once')\n"
+        "runpy.run_path(sys.argv[1] + '/server.py', run_name='__main__')\n"
+    )
+    for path in (sandbox.SERVER, *sandbox.BESIDE):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "cwd").mkdir()
+    request = marshal.dumps((("def f(x):\n    return x + 1", "f", [(1,)]), asdict(QUICK), [b"a" * 16, b"b" * 16, b"c" * 16]))
+    subprocess.run([sys.executable, "-S", "-c", script, str(tmp_path)], input=request, timeout=60, check=False)
+    assert b'["value", 2]' in (tmp_path / "board").read_bytes()
 
 
 def test_threads_and_forked_copies_of_the_caller_may_use_it():
