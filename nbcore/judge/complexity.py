@@ -35,7 +35,8 @@ def __timed__(*arguments):
     {entry}(*arguments)
     return time.perf_counter() - begin
 """
-LESS = 1.25  # times as much work is clearly more
+LESS = 1.25  # times as much time is clearly more
+LONG = 0.05  # seconds of a call, in which the difference of two programs shows
 APART = 0.6  # by which the exponents of time and count may differ
 
 
@@ -123,22 +124,33 @@ def measure(
     return Complexity(growth.name, growth.candidates, sizes, counts, growth.exponent)
 
 
-def faster(one: Complexity, other: Complexity) -> int | None:
-    """Which of two programs for one task is faster on large inputs: 0 the first, 1 the second, None: the evidence does not say.
+def faster(
+    one: str, other: str, entry: str, make: Make, *, largest: int = 4096, budget: int = 10_000, draws: int = 3, seed: int = 0
+) -> int | None:
+    """Which of two right programs for one task is faster on large inputs: 0 the first, 1 the second, None where nothing tells.
 
-    The lower class is; where both may be of one class, the one with clearly less work at the largest size that both were counted at.
+    The one of the lower class, where their candidates don't overlap. Otherwise time decides, at a size that takes a while:
+    steps of a loop and steps inside a builtin count alike, and differ by a factor of ten and more in time.
     """
-    if not one.counts or not other.counts:
-        return None
-    if one.candidates and other.candidates:
-        (low, high), (least, most) = ([CLASSES.index(found.candidates[i]) for i in (0, -1)] for found in (one, other))
+    found = [measure(text, entry, make, largest=largest, budget=budget, draws=draws, seed=seed) for text in (one, other)]
+    if all(f.candidates for f in found):
+        (low, high), (least, most) = ([CLASSES.index(f.candidates[i]) for i in (0, -1)] for f in found)
         if high < least or most < low:
             return 0 if high < least else 1
-    common = sorted(set(one.sizes) & set(other.sizes))
-    if not common:
+    size = min((f.sizes[-1] for f in found if f.sizes), default=START)
+    seconds: list[float] = []
+    while size <= largest:
+        calls = [tuple(make(random.Random(f"{seed} {size} {draw}"), size)) for draw in range(draws)]
+        timed = [_timed(text, entry, calls)[0] for text in (one, other)]
+        if not all(timed):
+            break
+        seconds = [_dearest(part) for part in timed]
+        if max(seconds) > LONG:
+            break
+        size *= 2
+    if not seconds or max(seconds) < LESS * max(TICK, min(seconds)):
         return None
-    here, there = (found.counts[found.sizes.index(common[-1])] for found in (one, other))
-    return None if max(here, there) < LESS * min(here, there) else int(there < here)
+    return int(seconds[1] < seconds[0])
 
 
 def _count(text: str, calls: Callable, sizes: Sequence[int], draws: int, truth: Callable | None, found: dict[int, int]) -> None:
@@ -179,18 +191,26 @@ def _hidden(program: str, entry: str, calls: Callable, sizes: list[int], counts:
     small = next((index for index, size in enumerate(sizes) if size * 4 >= sizes[-1]), 0)
     if counts[-1] > 32 * counts[small]:
         return ""  # steeper than n² already: nothing to hide
-    timed = program + TIMED.format(deep=DEEP, entry=entry)
-    asked = [call for call in calls([sizes[small], sizes[-1]]) for _ in range(REPEATS)]
-    (verdict,) = run([Job(timed, asked, "__timed__")], LIMITS)
-    if verdict.status != "ok" or not all(isinstance(second, float) and second >= 0 for second in verdict.results):
-        return f"without the counter it cannot be timed: {verdict.message or 'its clock is not one'}"
-    half = len(asked) // 2
-    short, long = (max(TICK, _dearest(verdict.results[part])) for part in (slice(half), slice(half, None)))
-    if verdict.cpu_seconds is not None and verdict.cpu_seconds > 0.05 + 2 * sum(verdict.results):
-        return f"its clock lies: the calls say {sum(verdict.results):.3f} s, the machine says {verdict.cpu_seconds:.3f} s"
+    seconds, fault = _timed(program, entry, calls([sizes[small], sizes[-1]]))
+    if fault:
+        return fault
+    half = len(seconds) // 2
+    short, long = (max(TICK, _dearest(part)) for part in (seconds[:half], seconds[half:]))
     spread = math.log(sizes[-1] / sizes[small])
     time, count = math.log(long / short) / spread, math.log(counts[-1] / counts[small]) / spread
     return f"its time grows like n^{time:.1f}, its counted work like n^{count:.1f}" if time > count + APART else ""
+
+
+def _timed(program: str, entry: str, calls: list) -> tuple[list[float], str]:
+    """The seconds of REPEATS calls with each of the arguments, one after the other; or why they can't be had or believed."""
+    asked = [call for call in calls for _ in range(REPEATS)]
+    (verdict,) = run([Job(program + TIMED.format(deep=DEEP, entry=entry), asked, "__timed__")], LIMITS)
+    if verdict.status != "ok" or not all(isinstance(second, float) and second >= 0 for second in verdict.results):
+        return [], f"without the counter it cannot be timed: {verdict.message or 'its clock is not one'}"
+    said, known = sum(verdict.results), verdict.cpu_seconds
+    if known is not None and known > 0.05 + 2 * said:
+        return [], f"its clock lies: the calls say {said:.3f} s, the machine says {known:.3f} s"
+    return verdict.results, ""
 
 
 def _dearest(seconds: list[float]) -> float:
