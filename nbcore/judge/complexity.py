@@ -129,14 +129,16 @@ def faster(
 ) -> int | None:
     """Which of two right programs for one task is faster on large inputs: 0 the first, 1 the second, None where nothing tells.
 
-    The one of the lower class, where their candidates don't overlap. Otherwise time decides, at a size that takes a while:
-    steps of a loop and steps inside a builtin count alike, and differ by a factor of ten and more in time.
+    The one of the lower class, where their candidates don't overlap and it has done less work at the largest size counted for both.
+    Otherwise time decides, at a size that takes a while: steps of a loop and steps inside a builtin count alike, and differ by a factor
+    of ten and more in time.
     """
     found = [measure(text, entry, make, largest=largest, budget=budget, draws=draws, seed=seed) for text in (one, other)]
     if all(f.candidates for f in found):
         (low, high), (least, most) = ([CLASSES.index(f.candidates[i]) for i in (0, -1)] for f in found)
-        if high < least or most < low:
-            return 0 if high < least else 1
+        less = _less_work(*found)
+        if (high < least and less == 0) or (most < low and less == 1):
+            return less
     size = min((f.sizes[-1] for f in found if f.sizes), default=START)
     seconds: list[float] = []
     while size <= largest:
@@ -151,6 +153,15 @@ def faster(
     if not seconds or max(seconds) < LESS * max(TICK, min(seconds)):
         return None
     return int(seconds[1] < seconds[0])
+
+
+def _less_work(one: Complexity, other: Complexity) -> int | None:
+    """Which has the lower count at the largest size that both were counted at."""
+    common = set(one.sizes) & set(other.sizes)
+    if not common:
+        return None
+    here, there = (found.counts[found.sizes.index(max(common))] for found in (one, other))
+    return None if here == there else int(there < here)
 
 
 def _count(text: str, calls: Callable, sizes: Sequence[int], draws: int, truth: Callable | None, found: dict[int, int]) -> None:
