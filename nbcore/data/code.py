@@ -76,4 +76,3 @@ def bound(programs: Sequence[str], entry: str, load: Workload, budget: int = 10_
     measured = [measure(text, entry, load.make, truth=load.truth, budget=budget, largest=largest) for text in programs]
     names = [found.name for found in measured if found.name in CLASSES]
     return Bound(min(names, key=CLASSES.index, default=None), measured)
-

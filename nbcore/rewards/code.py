@@ -55,8 +55,8 @@ class Judge:
 
     def verdicts(self, rollouts: Sequence[Rollout]) -> list[ProgramVerdict]:
         """The verdict on each rollout's program. An answer that was cut off holds none, whatever it began. Judge errors are tried anew."""
-        begin, texts = time.perf_counter(), [self._program(r) for r in rollouts]
-        tasks = [self.task(r.item) for r in rollouts]
+        begin, tasks = time.perf_counter(), [self.task(r.item) for r in rollouts]
+        texts = [_program(r, task.entry) for r, task in zip(rollouts, tasks, strict=True)]
         keys = [(task.name, text) for task, text in zip(tasks, texts, strict=True)]
         new = {key: (text, task) for key, text, task in zip(keys, texts, tasks, strict=True) if key not in self._verdicts}
         found = dict(zip(new, check_many(list(new.values()), self.limits, self.workers), strict=True))
@@ -71,9 +71,10 @@ class Judge:
             raise ValueError("This judge was made without `workload`, so it knows no inputs that grow. Give one to have classes measured.")
         found: list[Complexity | None] = []
         for rollout, verdict in zip(rollouts, self.verdicts(rollouts), strict=True):
-            text = self._program(rollout)
+            entry = self.task(rollout.item).entry
+            text = _program(rollout, entry)
             nothing = text is None or verdict.status == "compile error" or (gated and not verdict.passed_all)
-            found.append(None if nothing else self._class(rollout.item, text, gated))
+            found.append(None if nothing else self._class(rollout.item, text, entry, gated))
         return found
 
     def form(self, rollouts: Sequence[Rollout]) -> list[float]:
@@ -103,11 +104,8 @@ class Judge:
 
         return reward
 
-    def _program(self, rollout: Rollout) -> str | None:
-        return extract.program(rollout.text, self.task(rollout.item).entry) if rollout.ended else None
-
-    def _class(self, item: Any, text: str, gated: bool) -> Complexity:
-        load, entry, begin = self.workload(item), self.task(item).entry, time.perf_counter()
+    def _class(self, item: Any, text: str, entry: str | None, gated: bool) -> Complexity:
+        load, begin = self.workload(item), time.perf_counter()
         key = (load.name, load.shape(text), gated)
         if key in self._classes:
             return self._classes[key]
@@ -136,6 +134,10 @@ def time_reward(found: Complexity, bound: str) -> float | Missing:
     if len(worth) == 1:
         return worth.pop()
     return Missing(f"no class: {found.reason or 'between ' + ' and '.join(found.candidates)}"[:200])
+
+
+def _program(rollout: Rollout, entry: str | None) -> str | None:
+    return extract.program(rollout.text, entry) if rollout.ended else None
 
 
 def _unknown(verdict: ProgramVerdict) -> Missing | None:
