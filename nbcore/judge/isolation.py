@@ -33,10 +33,10 @@ def confine(limits):
         os.setsid()
     if STATE["uid"] is not None:
         become(STATE["uid"])
-    if LINUX:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
-        LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if LINUX and STATE["uid"] is None:  # else the change of user has taken them already
         LIBC.capset(struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24))  # root without its rights: it may debug nobody
+    if LINUX and STATE["pid"] != 1:  # the end of a namespace's first process is everybody's there
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
         if os.getppid() != STATE["pid"]:
             os._exit(71)
     cpu = max(1, math.ceil(limits["cpu_seconds"]))

@@ -31,6 +31,7 @@ from isolation import (  # noqa: E402
     LINUX,
     NOBODY,
     PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
     STATE,
     confine,
@@ -117,17 +118,16 @@ class Child:
         limit, told = int(self.limits["output_kib"] * 1024), []
         for file in (self.board, self.said):
             if file is not None:
-                killed = killed or ("output" if os.fstat(file).st_size >= limit else None)
-                told.append(os.pread(file, limit, 0))
+                told.append(os.pread(file, min(limit, os.fstat(file).st_size), 0))
+                killed = killed or ("output" if len(told[-1]) >= limit else None)
                 os.close(file)
         try:
             os.rmdir(self.cwd)  # nearly always empty, and rmtree looks around first
         except OSError:
             shutil.rmtree(self.cwd, ignore_errors=True)
-        lines = told[0].split(b"\n")
         answer = {
             "job": self.number,
-            "frames": frames(lines, self.nonces),
+            "frames": frames(told[0].split(b"\n"), self.nonces),
             "said": told[1].decode("utf-8", "replace") if self.said is not None else None,
             "killed": killed,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
@@ -146,7 +146,10 @@ def run_job(job, limits, cwd, board, done, nonces, streams):
     dumps, output, at = json.dumps, os.write, iter(nonces)
 
     def tell(kind, value, last=False):
-        line = b"\n" + (nonces[-1] if last else next(at)) + dumps([kind, value]).encode("ascii") + b"\n"
+        send(dumps([kind, value]), last)
+
+    def send(text, last=False):
+        line = b"\n" + (nonces[-1] if last else next(at)) + text.encode("ascii") + b"\n"
         while line:
             line = line[output(board, line) :]
         if last:
@@ -160,7 +163,6 @@ def run_job(job, limits, cwd, board, done, nonces, streams):
     os.closerange(first + 1, second)
     os.closerange(second + 1, 256)
     os.chdir(cwd)
-    os.environ.clear()
     confine(limits)
     sys.modules["random"].seed(0)
     sys.set_int_max_str_digits(0)  # numbers of any length may be printed: the limits above stop what takes too long
@@ -193,15 +195,15 @@ def run_job(job, limits, cwd, board, done, nonces, streams):
         try:
             given = function(*arguments)
             try:
-                answer = ("value", plain(given))
+                answer = plain(given)
             except TypeError:
-                answer = ("value", {"\0object": type(given).__name__})  # equal to nothing, and true
-            dumps(answer)
+                answer = {"\0object": type(given).__name__}  # equal to nothing, and true
+            answer = dumps(["value", answer])
         except MemoryError:
             return tell("memory", "during a call", last=True)
         except BaseException as error:
-            answer = ("raised", f"{type(error).__name__}: {error}"[:300])
-        tell(*answer)
+            answer = dumps(["raised", f"{type(error).__name__}: {error}"[:300]])
+        send(answer)
     tell("end", None, last=True)
 
 
@@ -231,6 +233,7 @@ def serve(root, capabilities):
     builtins.exit = builtins.quit = _sitebuiltins.Quitter("exit", "Ctrl-D")  # programs use them; only `site` would bring them
     os.set_blocking(1, False)
     children, incoming, outgoing = {}, bytearray(), frame(json.dumps(capabilities).encode())
+    compile("", "<program>", "exec")  # makes the syntax tree's types, which each fork would make for itself
     gc.collect()
     gc.freeze()  # keeps the pages of the preloaded modules shared
     while True:
@@ -250,6 +253,7 @@ def serve(root, capabilities):
                     children[child.fd] = child
                 except OSError as error:  # no process, no pipe, no folder: the judge's failure, not the program's
                     outgoing += frame(json.dumps({"job": number, "judge_failure": str(error)}).encode())
+        before = len(outgoing)
         for fd in [fd for fd in ready if fd in children]:
             if children[fd].done():
                 outgoing += children.pop(fd).finish()
@@ -259,7 +263,7 @@ def serve(root, capabilities):
             else:
                 child.kill("wall")
                 child.deadline += 1.0  # for the end of its pipe to arrive, with what it had answered in time
-        if outgoing and not children and capabilities["pid_namespace"]:
+        if len(outgoing) > before and not children and capabilities["pid_namespace"]:
             sweep(root)
         if writable:
             outgoing = outgoing[os.write(1, outgoing) :]
@@ -310,4 +314,7 @@ def main(root, parent):
 
 
 if __name__ == "__main__":
+    os.environ.clear()  # here and not in each job, as the next line: forks inherit both
+    if LINUX:
+        LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     once(sys.argv[1]) if sys.argv[2] == "once" else main(sys.argv[1], int(sys.argv[2]))

@@ -47,11 +47,19 @@ class Judge:
         self, task: Callable[[Any], Task], workload: Callable[[Any], Workload] | None = None, limits: Limits | None = None,
         workers: int = 1, budget: int = 4000, largest: int = 1024, draws: int = 2,
     ):  # fmt: skip
-        self.task, self.workload, self.limits, self.workers = task, workload, limits, workers
+        self.workload, self.limits, self.workers = workload, limits, workers
+        self._task = task
+        self._tasks: dict[int, tuple[Any, Task]] = {}
         self.effort = {"budget": budget, "largest": largest, "draws": draws}
         self.spent = Spent()
         self._verdicts: dict[tuple[str, str], ProgramVerdict] = {}
         self._classes: dict[tuple[str, str, bool], Complexity] = {}
+
+    def task(self, item: Any) -> Task:
+        """The task of an item, with its tests; asked for once, since tests may have to be worked out."""
+        if id(item) not in self._tasks:
+            self._tasks[id(item)] = item, self._task(item)  # the item too: while it is held, no other object has its number
+        return self._tasks[id(item)][1]
 
     def verdicts(self, rollouts: Sequence[Rollout]) -> list[ProgramVerdict]:
         """The verdict on each rollout's program. An answer that was cut off holds none, whatever it began. Judge errors are tried anew."""

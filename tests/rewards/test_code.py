@@ -111,3 +111,15 @@ def test_a_shape_is_not_shared_between_tasks_of_other_names():
 def test_a_judge_without_workload_says_what_it_lacks():
     with pytest.raises(ValueError, match="workload"):
         Judge(lambda item: item.judged(0)).classes([said(FAST)])
+
+
+def test_the_tests_of_an_item_are_drawn_once():
+    drawn = []
+
+    def draw(item):
+        drawn.append(item)
+        return item.judged(0)
+
+    one, asked = Judge(draw, lambda item: item.workload()), [said(FAST), said(SLOW), said(WRONG)]
+    one.form(asked), one.correct(asked), one.speed()(asked)
+    assert drawn == [PAIRS]
