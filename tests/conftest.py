@@ -61,13 +61,13 @@ def nothing_left() -> Iterator[Callable[[Path], None]]:
 
 @pytest.fixture(scope="session")
 def external() -> Callable[[str], list[dict]]:
-    """Rows of a JSON-lines file of the folder NBCORE_EXTERNAL, which holds the data of others; skips when there is none."""
+    """Rows of a file (JSON lines, or one JSON list) of the folder NBCORE_EXTERNAL, which holds the data of others; skips without it."""
     root = os.environ.get("NBCORE_EXTERNAL")
     if not root:
         pytest.skip("NBCORE_EXTERNAL is not set")
 
     def rows(name: str) -> list[dict]:
         with (Path(root) / name).open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+            return json.load(lines) if name.endswith(".json") else [json.loads(line) for line in lines]
 
     return rows

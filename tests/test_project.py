@@ -57,7 +57,7 @@ def test_conda_and_make_install_from_the_same_pins():
 def test_what_is_imported_is_declared():
     declared = {name_of(r) for r in PROJECT["dependencies"]} | {"yaml", "jupyter_client"}
     declared |= {name_of(r) for r in PROJECT["optional-dependencies"]["lab"]}
-    declared |= {name_of(r) for extra in ("teachers", "code") for r in PROJECT["optional-dependencies"][extra]}
+    declared |= {name_of(r) for extra in ("teachers", "code", "search") for r in PROJECT["optional-dependencies"][extra]}
     import sys
 
     for path in (ROOT / "nbcore").rglob("*.py"):

@@ -21,8 +21,8 @@ from nbcore.models.generate import generate
 from nbcore.nano import arithmetic, geography, programs, traits
 from nbcore.nano.atlas import Atlas, questions
 from nbcore.nano.tokenizer import SEARCH
-from nbcore.search.agent import play
-from nbcore.search.tools import Search
+from nbcore.search.agent import Budget, play, policy
+from nbcore.search.tools import Search, Tool, Toolbox
 
 SUITES = ("reason", "align", "code", "act", "geography")
 NEW_TOKENS = {"reason": 96, "align": 48, "code": 96, "act": 64, "geography": 64}
@@ -78,11 +78,13 @@ def run(
     talks = [[{"role": "user", "content": text_of(suite, made[i])}] for i, _ in asked]
     if suite in ("act", "geography"):
         search = Search(pages)
-        episodes = play(model, tokenizer, talks, [SEARCH], lambda _, call: search(call.arguments["query"]),
-                        max_new_tokens=NEW_TOKENS[suite], temperature=temperature, seed=seed)
+        box = Toolbox([Tool(SEARCH, lambda given: search(given["query"]))])
+        budget = Budget(new_tokens=NEW_TOKENS[suite])
+        episodes = play(policy(model, tokenizer, temperature=temperature), tokenizer, talks, box.schemas, lambda _, call: box(call), budget,
+                        seed=seed)
         return [
             Sample(suite, i, k, float(e.answer == made[i].answer), e.stopped in ("truncated", "turns", "room"), e.malformed > 0,
-                   text_of(suite, made[i]), tokenizer.decode(e.ids[len(e.prompt):]))
+                   text_of(suite, made[i]), tokenizer.decode(e.stretches[-1].ids))
             for (i, k), e in zip(asked, episodes, strict=True)
         ]
     prompts = [encode_prompt(tokenizer, talk) for talk in talks]

@@ -20,6 +20,8 @@ LEADS_TO = {
     "mayor": "person", "twin": "town",
 }  # the others end the walk: nobody has written a page about a river
 RELATIONS = {"place": PLACE, "town": ("mayor", "river", "twin", "market"), "person": PERSON}
+WIDE = {"place": (*PLACE, "port", "anthem", "coast"), "town": ("mayor", "river", "twin", "market", "country", "founder"), "person": PERSON}
+LEADS_WIDE = {**LEADS_TO, "country": "place", "founder": "person"}
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,25 @@ def page(name: str, facts: dict[str, str]) -> str:
 
 
 class Atlas:
-    """A made-up graph: `facts[name]` maps relations to names. Grown on demand from `rng`, names of one side only."""
+    """A made-up graph: `facts[name]` maps relations to names. Grown on demand from `rng`, names of one side only.
 
-    def __init__(self, rng: random.Random, size: int, side: str = "train"):
-        names = draw(rng, size * 4, side)
+    wide: names of random letters, one or two words, and more relations, as deep search meets them; else names of syllables.
+    """
+
+    def __init__(self, rng: random.Random, size: int, side: str = "train", wide: bool = False):
+        names = draw(rng, size * 4, side, wide)
+        relations, leads = (WIDE, LEADS_WIDE) if wide else (RELATIONS, LEADS_TO)
         count = max(1, size // 3)
         kinds = {"place": names[:count], "town": names[count : 2 * count], "person": names[2 * count : size]}
         spare = iter(names[size:])
         self.facts: dict[str, dict[str, str]] = {}
         for kind, members in kinds.items():
             for name in members:
-                chosen = rng.sample(RELATIONS[kind], rng.randint(2, 3))
+                chosen = rng.sample(relations[kind], rng.randint(2, 3))
                 facts = {}
                 for relation in chosen:
-                    others = [n for n in kinds.get(LEADS_TO.get(relation, ""), []) if n != name and n not in facts.values()]
-                    facts[relation] = rng.choice(others) if others else next(spare, None) or draw(rng, 1, side)[0]
+                    others = [n for n in kinds.get(leads.get(relation, ""), []) if n != name and n not in facts.values()]
+                    facts[relation] = rng.choice(others) if others else next(spare, None) or draw(rng, 1, side, wide)[0]
                 self.facts[name] = facts
         self.pages = {name: page(name, facts) for name, facts in self.facts.items()}
 

@@ -18,17 +18,24 @@ def held_out(text: str, part: int = HELD_OUT) -> bool:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:4], "big") % part == 0
 
 
-def draw(rng: random.Random, count: int, side: str = "train") -> list[str]:
-    """`count` different names of one side ("train" or "held-out")."""
+def draw(rng: random.Random, count: int, side: str = "train", wide: bool = False, syllables: int | None = None) -> list[str]:
+    """`count` different names of one side ("train" or "held-out"), of two or three syllables, or of as many as are asked for.
+
+    wide: one or two words of random letters instead.
+    """
     wanted = side == "held-out"
     names: dict[str, None] = {}
     while len(names) < count:
-        name = "".join(rng.choice(SYLLABLES) for _ in range(2 if rng.random() < 0.7 else 3)).capitalize()
+        if wide:
+            name = " ".join(odd(rng) for _ in range(rng.choice((1, 1, 1, 1, 2))))
+        else:
+            length = syllables or (2 if rng.random() < 0.7 else 3)
+            name = "".join(rng.choice(SYLLABLES) for _ in range(length)).capitalize()
         if held_out(name) == wanted:
             names[name] = None
     return list(names)
 
 
 def odd(rng: random.Random) -> str:
-    """A capitalised word of random letters: only for drills, so that copying does not depend on syllables."""
+    """A capitalised word of random letters, so that copying does not depend on syllables: in drills, and in the worlds of deep search."""
     return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))).capitalize()

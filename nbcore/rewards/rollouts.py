@@ -27,6 +27,7 @@ class Rollout:
     """One completion: the item asked about, prompt and completion tokens (end of turn included), text without it, whether it ended.
 
     mask: 1 on tokens the policy wrote; logprobs: the sampler's, one per token (0.0 where the mask is 0); both as long as `ids`.
+    episode: the agent's episode that it comes from, with its turns; None for a single answer.
     """
 
     item: Any
@@ -36,6 +37,7 @@ class Rollout:
     ended: bool
     mask: list[int]
     logprobs: list[float]
+    episode: Any = None
 
 
 Reward = Callable[[Sequence[Rollout]], Sequence[float | None]]

@@ -1,95 +1,253 @@
-"""The agent loop: think, call a tool, read, until the model answers without a call. Batched, tokens in and tokens out.
+"""The agent loop: think, call a tool, read, until the policy answers without a call. Batched, tokens in and tokens out.
 
-Paper section 6. A turn's sampled tokens are kept as they are and the tool's words are put behind them, so an episode's
-`ids` are exactly what the model saw and wrote and its `mask` is 1 on what it wrote: reinforcement can use them unchanged.
-A call that cannot be read gets an error as its result and is counted; the episode goes on, as with a real tool server.
+One loop for synthesis, reinforcement and evaluation. Paper section 6. A turn's sampled tokens are kept as they are and the tools' words
+are put behind them, so a stretch of an episode is exactly what the policy saw and wrote, and its `mask` is 1 on what it wrote:
+reinforcement can use it unchanged. Where a context drops turns (`context`), a new stretch begins. A call that cannot be read, does not
+fit its schema or is made too often gets an error as its result and is counted; a turn that was cut off is never run. When a budget is
+spent the policy may be made to answer: its last turn is begun for it [C].
 """
 
 from __future__ import annotations
 
+import json
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbcore.chat import template
 from nbcore.chat.masks import encode_prompt
-from nbcore.chat.toolcalls import ToolCall, parse, validate
-from nbcore.models.generate import generate
+from nbcore.chat.toolcalls import ToolCall, parse
+from nbcore.models.generate import Completion, generate
+from nbcore.search.context import Context, Turn, everything
+from nbcore.search.tools import Observation
 
 UNREADABLE = "The call could not be read."
+FORCED = "<think>\nNo more calls.\n</think>\n\n"  # how a forced last turn begins; the policy writes the answer behind it
+OFTEN = "This call was made before, {count} times. Look for something else, or answer."
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What writes turns: `write(prompts, most new tokens, seed)` gives one Completion each; room: positions for a prompt and a turn."""
+
+    write: Callable[[Sequence[Sequence[int]], int, int], list[Completion]]
+    room: int
+
+
+def policy(model: Any, tokenizer: Any, **sampling: Any) -> Policy:
+    """A transformers model as a policy. sampling goes to `generate` (temperature, top_p, batch_size)."""
+
+    def write(prompts: Sequence[Sequence[int]], new: int, seed: int) -> list[Completion]:
+        return generate(model, tokenizer, prompts, new, seed=seed, **sampling)
+
+    return Policy(write, model.config.max_position_embeddings)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What an episode may take. None: no limit.
+
+    turns: of the policy; new_tokens: of one turn; tokens: the policy's and the tools' together, without the prompt; seconds: wall, from
+    the start of `play`; repeats: how often the same call is run; the next ones are told so, and the third of them in a row ends the search.
+    forced: with which text a last turn is begun when turns, tokens, seconds, repeats or room are spent; None: there is no such turn.
+    """
+
+    turns: int = 6
+    new_tokens: int = 64
+    tokens: int | None = None
+    seconds: float | None = None
+    repeats: int | None = None
+    forced: str | None = None
+
+
+@dataclass
+class Stretch:
+    """Tokens in one context: the prompt, then what the policy wrote (mask 1, with log-probabilities) and heard (mask 0, 0.0)."""
+
+    prompt: list[int]
+    ids: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+    def add(self, ids: Sequence[int], logprobs: Sequence[float] | None = None) -> None:
+        """Append written tokens (with logprobs) or heard ones (None)."""
+        self.ids += ids
+        self.mask += [int(logprobs is not None)] * len(ids)
+        self.logprobs += [0.0] * len(ids) if logprobs is None else logprobs
+
+    @property
+    def all(self) -> list[int]:
+        return self.prompt + self.ids
 
 
 @dataclass
 class Episode:
-    """One question worked on. `calls` counts good calls, `malformed` bad ones; `answer` is None when it never answered."""
+    """One question worked on. `answer` is None when it never answered; `seconds` is the time its tools took.
 
-    prompt: list[int]
-    ids: list[int]
-    mask: list[int]
-    texts: list[str] = field(default_factory=list)
-    results: list[str] = field(default_factory=list)
-    calls: int = 0
-    malformed: int = 0
+    stopped: answered, truncated (a turn did not end), turns, tokens, time, repeats (of one call), room (context full). forced: whether
+    the last turn was begun for it; then `stopped` says what was spent.
+    """
+
+    conversation: Sequence[Mapping[str, Any]]
+    stretches: list[Stretch]
+    turns: list[Turn] = field(default_factory=list)
     answer: str | None = None
-    stopped: str = ""  # "answered", "truncated" (a turn did not end), "turns" (too many), "room" (context full)
+    stopped: str = ""
+    forced: bool = False
+    seconds: float = 0.0
+    _since: int = 0  # first turn that the context still shows
+    _note: str = ""
+    _made: Counter = field(default_factory=Counter)
+    _again: int = 0  # turns in a row that only repeated
+
+    @property
+    def calls(self) -> int:
+        """Calls that were run and fitted their schema."""
+        return sum(len(t.calls) - t.repeated - sum(seen.error == "invalid" for seen in t.observations) for t in self.turns)
+
+    @property
+    def malformed(self) -> int:
+        """Calls that could not be read or did not fit their schema."""
+        return sum(t.malformed + sum(seen.error == "invalid" for seen in t.observations) for t in self.turns)
+
+    @property
+    def results(self) -> list[str]:
+        return [seen.text for turn in self.turns for seen in turn.observations]
+
+    @property
+    def tokens(self) -> int:
+        """Written and heard, over all stretches."""
+        return sum(len(stretch.ids) for stretch in self.stretches)
 
 
 def play(
-    model: Any,
-    tokenizer: Any,
-    conversations: Sequence[Sequence[Mapping[str, Any]]],
-    tools: Sequence[Mapping[str, Any]],
-    call: Callable[[int, ToolCall], str],
-    max_turns: int = 6,
-    max_new_tokens: int = 64,
-    **sampling: Any,
-) -> list[Episode]:
-    """Play one episode for each conversation. `call(i, tool_call)` runs a valid call of episode i and gives the tool's text.
+    policy: Policy, tokenizer: Any, conversations: Sequence[Sequence[Mapping[str, Any]]], tools: Sequence[Mapping[str, Any]],
+    call: Callable[[int, ToolCall], Observation], budget: Budget | None = None, context: Context = everything, seed: int = 0,
+    workers: int = 1,
+) -> list[Episode]:  # fmt: skip
+    """Play one episode for each conversation. `call(i, tool_call)` runs a call of episode i, for instance with a Toolbox; it never raises.
 
-    sampling goes to `generate` (temperature, top_p, seed, batch_size). A turn's seed is the given seed plus 7919 × turn.
+    tools: the schemas, as the prompt shows them. workers: calls that run beside one another, for tools that wait. A turn's seed is the
+    given seed plus 7919 × turn.
     """
-    episodes = []
-    for conversation in conversations:
-        prompt = encode_prompt(tokenizer, conversation, tools=tools)
-        episodes.append(Episode(prompt, list(prompt), [0] * len(prompt)))
-    seed, room = sampling.pop("seed", 0), model.config.max_position_embeddings
-    for turn in range(max_turns):
+    budget, began = budget or Budget(), time.perf_counter()
+    episodes = [Episode(c, [Stretch(encode_prompt(tokenizer, c, tools=tools))]) for c in conversations]
+    opening = tokenizer.encode(budget.forced, add_special_tokens=False) if budget.forced else []
+    reserve = len(opening) + budget.new_tokens if opening else 0
+    for turn in range(budget.turns):
         going = [i for i, e in enumerate(episodes) if not e.stopped]
-        for i in [i for i in going if len(episodes[i].ids) + max_new_tokens > room]:
-            episodes[i].stopped = "room"
+        for i in going:
+            episodes[i].stopped = _spent(episodes[i], budget, policy.room - reserve, time.perf_counter() - began)
         going = [i for i in going if not episodes[i].stopped]
-        said = generate(model, tokenizer, [episodes[i].ids for i in going], max_new_tokens, seed=seed + 7919 * turn, **sampling)
-        for i, completion in zip(going, said, strict=True):
-            episode = episodes[i]
-            episode.ids += completion.ids
-            episode.mask += [1] * len(completion.ids)
-            episode.texts.append(completion.text)
-            _after(tokenizer, episode, completion.ended, tools, lambda made, i=i: call(i, made))
+        if not going:
+            break
+        said = policy.write([episodes[i].stretches[-1].all for i in going], budget.new_tokens, seed + 7919 * turn)
+        asking = [i for i, completion in zip(going, said, strict=True) if _take(episodes[i], completion)]
+        _run(episodes, asking, call, budget, workers)
+        for i in asking:
+            _hear(tokenizer, episodes[i], tools, context)
     for episode in episodes:
         episode.stopped = episode.stopped or "turns"
+    last = [e for e in episodes if opening and e.stopped not in ("answered", "truncated")]
+    for episode in last:
+        episode.stretches[-1].add(opening)
+        episode.forced = True
+    said = policy.write([e.stretches[-1].all for e in last], budget.new_tokens, seed + 7919 * budget.turns) if last else []
+    for episode, completion in zip(last, said, strict=True):
+        _take(episode, completion, answering=True)
     return episodes
 
 
-def _after(tokenizer: Any, episode: Episode, ended: bool, tools: Sequence, call: Callable[[ToolCall], str]) -> None:
-    if not ended:
-        episode.stopped = "truncated"
+def _spent(episode: Episode, budget: Budget, room: int, seconds: float) -> str:
+    """Which limit lets this episode begin no further turn; "" for none."""
+    if episode._again >= 3:
+        return "repeats"
+    if budget.tokens is not None and episode.tokens + budget.new_tokens > budget.tokens:
+        return "tokens"
+    if budget.seconds is not None and seconds > budget.seconds:
+        return "time"
+    return "room" if len(episode.stretches[-1].all) + budget.new_tokens > room else ""
+
+
+def _take(episode: Episode, completion: Completion, answering: bool = False) -> bool:
+    """Write one turn down; True if it called tools. answering: a forced turn, whose calls are not run."""
+    stretch = episode.stretches[-1]
+    start = len(stretch.ids)
+    stretch.add(completion.ids, completion.logprobs)
+    taken = parse(completion.text)
+    turn = Turn(completion.text, taken.reasoning or "", stretch=len(episode.stretches) - 1, start=start, end=len(stretch.ids))
+    episode.turns.append(turn)
+    if not completion.ended:
+        episode.stopped = episode.stopped or "truncated"
+        return False
+    turn.malformed = len(taken.malformed)
+    if not taken.calls and not taken.malformed:
+        episode.answer, episode.stopped = taken.content.strip(), episode.stopped or "answered"
+        return False
+    turn.calls = [] if answering else taken.calls
+    return True
+
+
+def _run(
+    episodes: Sequence[Episode], asking: Sequence[int], call: Callable[[int, ToolCall], Observation], budget: Budget, workers: int
+) -> None:
+    """Run the newest calls of the asking episodes; an episode's own calls keep their order."""
+
+    def of(i: int) -> None:
+        episode = episodes[i]
+        turn = episode.turns[-1]
+        for made in turn.calls:
+            same = json.dumps([made.name, made.arguments], sort_keys=True)
+            count = episode._made[same]
+            episode._made[same] += 1
+            if budget.repeats is not None and count >= budget.repeats:
+                turn.repeated += 1
+                turn.observations.append(Observation(OFTEN.format(count=count), "repeated"))
+            else:
+                turn.observations.append(call(i, made))
+        episode.seconds += sum(seen.seconds for seen in turn.observations)
+        turn.observations += [Observation(UNREADABLE, "unreadable")] * turn.malformed
+        episode._again = episode._again + 1 if turn.calls and turn.repeated == len(turn.calls) else 0
+
+    if workers == 1 or len(asking) < 2:
+        for i in asking:
+            of(i)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(of, asking))
+
+
+def _hear(tokenizer: Any, episode: Episode, tools: Sequence[Mapping[str, Any]], context: Context) -> None:
+    """Put the observations behind the turn, or begin a new stretch where the context asks for one."""
+    stretch = episode.stretches[-1]
+    stretch.add(tokenizer.encode(between([seen.text for seen in episode.turns[-1].observations]), add_special_tokens=False))
+    shown = episode.turns[episode._since :]
+    kept = context(_asked(episode.conversation), shown, episode._note)
+    if kept is None:
         return
-    turn = parse(episode.texts[-1])
-    if not turn.calls and not turn.malformed:
-        episode.answer, episode.stopped = turn.content.strip(), "answered"
-        return
-    results = []
-    for made in turn.calls:
-        reason = validate(made, tools)
-        episode.calls += reason is None
-        episode.malformed += reason is not None
-        results.append(call(made) if reason is None else reason)
-    episode.malformed += len(turn.malformed)
-    results += [UNREADABLE] * len(turn.malformed)
-    episode.results += results
-    heard = tokenizer.encode(between(results), add_special_tokens=False)
-    episode.ids += heard
-    episode.mask += [0] * len(heard)
+    newest = shown[len(shown) - kept.turns :]
+    if len(newest) < kept.turns or newest and newest[0].stretch != len(episode.stretches) - 1:
+        raise ValueError(f"A context asked to keep {kept.turns} turns; it may keep those that were written since it last replaced any.")
+    tail = stretch.ids[newest[0].start :] if newest else []
+    prompt = encode_prompt(tokenizer, _with_note(episode.conversation, kept.note), tools=tools)
+    episode.stretches.append(Stretch(prompt + tail))
+    episode._since, episode._note = len(episode.turns) - kept.turns, kept.note
+
+
+def _asked(conversation: Sequence[Mapping[str, Any]]) -> str:
+    return next((m["content"] for m in reversed(conversation) if m["role"] == "user"), "")
+
+
+def _with_note(conversation: Sequence[Mapping[str, Any]], note: str) -> list[Mapping[str, Any]]:
+    """The conversation with a note behind the last user's words."""
+    said = list(conversation)
+    at = max((i for i, m in enumerate(said) if m["role"] == "user"), default=None)
+    if note and at is not None:
+        said[at] = {**said[at], "content": f"{said[at]['content']}\n\n{note}"}
+    return said
 
 
 def between(results: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """Advantages: exact zeros where nothing can be learned, missing is not zero, and credit for turns that stopping cannot buy."""
 
 import itertools
+import math
+import operator
 import random
 
 import pytest
@@ -77,6 +79,54 @@ def test_stopping_is_neither_paid_nor_punished():
             paid[len(rewards) == 1].append(credit[0])
     means = {stopped: sum(v) / len(v) for stopped, v in paid.items()}
     assert abs(means[True] - means[False]) < 0.015
+
+
+def _chain():
+    """A toy chain of at most three turns: right pays 1 and goes on, left pays 0.3 and stops. Each way with its rewards and choices."""
+    ways = [("L", [0.3]), ("RL", [1.0, 0.3]), ("RRL", [1.0, 1.0, 0.3]), ("RRR", [1.0, 1.0, 1.0])]
+    right = 0.4
+    chance = {way: math.prod(right if c == "R" else 1 - right for c in way) for way, _ in ways}
+    score = {way: [1 - right if c == "R" else -right for c in way] for way, _ in ways}  # d log p / d logit of right, by turn
+    true = sum(chance[way] * sum(score[way]) * sum(rewards) for way, rewards in ways)
+    return ways, chance, score, true
+
+
+def _expected(credit, size=3):
+    """The exact mean of the gradient estimate over all groups of the toy chain."""
+    ways, chance, score, _ = _chain()
+    total = 0.0
+    for group in itertools.product(ways, repeat=size):
+        p = math.prod(chance[way] for way, _ in group)
+        given = credit([rewards for _, rewards in group])
+        total += p / size * sum(sum(map(operator.mul, own, score[way])) for own, (way, _) in zip(given, group, strict=True))
+    return total
+
+
+def test_the_estimate_of_the_gradient_is_unbiased():
+    assert _expected(turn_advantages) == pytest.approx(_chain()[3], abs=1e-12)
+
+
+def test_a_baseline_over_those_still_going_is_biased_and_so_is_normalising_by_turn():
+    """Compared with the trajectories that got as far: who goes on alone is compared with himself, so going on earns nothing."""
+
+    def to_go(rewards):
+        return [sum(rewards[t:]) for t in range(len(rewards))]
+
+    def alive(group):
+        returns = [to_go(rewards) for rewards in group]
+        at = [[r[t] for r in returns if t < len(r)] for t in range(3)]
+        return [[g - sum(at[t]) / len(at[t]) for t, g in enumerate(own)] for own in returns]
+
+    def normalised(group):
+        centred = alive(group)
+        spread = [math.sqrt(sum(c[t] ** 2 for c in centred if t < len(c)) / max(1, sum(t < len(c) for c in centred))) for t in range(3)]
+        return [[c / spread[t] if spread[t] > 1e-9 else 0.0 for t, c in enumerate(own)] for own in centred]
+
+    true = _chain()[3]
+    for naive in (alive, normalised):
+        assert abs(_expected(naive) - true) > 0.1 * abs(true)
+    # not a matter of scale: a weight that makes up for the own share (size over size - 1) does not mend it
+    assert abs(_expected(alive) * 3 / 2 - true) > 0.05 * abs(true)
 
 
 def test_each_token_gets_its_turns_credit_and_tool_results_get_none():

@@ -1,0 +1,114 @@
+"""Which turns of a trajectory are worth learning from. Paper section 6: only trajectories with the right answer are kept, then each turn
+is judged on the accuracy of its tool call, on information gain and on logical soundness [P]; what fails stays in the context and
+leaves the loss (leaving it there was better than removing it, .60 to .33 [S]).
+
+The rules below read the episode and, where there is one, the plan behind the question [C]: *accurate* is a call that could be read, fits
+its schema, was not refused as a repetition and brought no error; *gain* counts the facts of the plan that its observation shows for the
+first time, and *new* says whether it showed anything that no earlier one had; *sound* is a call about something that the question or an
+earlier observation named, and an answer that an observation holds. A model's opinion is an option, and missing where it can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nbcore.search.agent import Episode
+from nbcore.search.context import Turn
+from nbcore.search.graph import Fact
+from nbcore.search.tools import NOTHING
+
+NAME = re.compile(r"(?<!\w)(?:[^\W\d_]*[A-Z]\w*|\d[\w.,]*)(?:[ -](?:[A-Z]\w*|\d[\w.,]*))*")  # capitalised words and numbers, in a row
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One turn: see the module. gain, new: of a turn that called tools (0 and False for an answer). answers: whether it is the last one."""
+
+    accurate: bool
+    gain: int
+    new: bool
+    sound: bool
+    answers: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Whether the turn stays in the loss."""
+        return self.accurate and self.sound and (self.answers or self.new)
+
+
+def judge(episode: Episode, plan: Sequence[Fact] = ()) -> list[Judged]:
+    """One judgement for each turn, in order."""
+    question = " ".join(str(m["content"]) for m in episode.conversation)
+    known, heard, found, judged = question, set[str](), set[Fact](), []
+    for turn in episode.turns:
+        if not turn.observations:
+            answer = episode.answer if turn is episode.turns[-1] else None
+            sound = answer is not None and any(stands_in(answer, text) for text in heard)
+            judged.append(Judged(answer is not None, 0, False, sound, answers=True))
+            continue
+        good = [seen.text for seen in turn.observations if seen.error is None and seen.text not in ("", NOTHING)]
+        accurate = not turn.malformed and not any(seen.error for seen in turn.observations)
+        fresh = [text for text in good if text not in heard]
+        shown = {fact for fact in plan if fact not in found and any(stands_in(fact.head, t) and stands_in(fact.tail, t) for t in fresh)}
+        sound = all(follows(str(value), known) for call in turn.calls for value in call.arguments.values())
+        judged.append(Judged(accurate, len(shown), bool(fresh), sound))
+        found |= shown
+        heard |= set(fresh)
+        known += " " + " ".join(fresh)
+    return judged
+
+
+def follows(query: str, known: str) -> bool:
+    """Whether a call's words rest on what is known: every name and number in them was read before, and there is one or a word."""
+    names = NAME.findall(query)
+    return bool(query.strip()) and all(stands_in(name, known) for name in names)
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Whether a name stands in a text as whole words, whatever its case."""
+    return bool(name.strip()) and re.search(rf"(?<!\w){re.escape(name.strip().casefold())}(?!\w)", text.casefold()) is not None
+
+
+def by_model(model: Callable[[str], str], episode: Episode) -> list[bool | None]:
+    """A model's word on each turn: worth learning from or not; None for each where its answer can't be read.
+
+    model: prompt to text; it is to answer with a JSON list of true and false, one for each turn.
+    """
+    told = "\n".join(f"Turn {i}:\n{_told(turn)}" for i, turn in enumerate(episode.turns, 1))
+    question = " ".join(str(m["content"]) for m in episode.conversation)
+    said = model(f"{ASK}\n\nQuestion: {question}\n\n{told}")
+    found = re.search(r"\[[^\[\]]*\]", said)
+    try:
+        value = json.loads(found[0]) if found else None
+    except ValueError:
+        value = None
+    if not isinstance(value, list) or len(value) != len(episode.turns) or not all(isinstance(v, bool) for v in value):
+        return [None] * len(episode.turns)
+    return value
+
+
+ASK = (
+    "Below is how an agent searched for the answer to a question. For each turn say true if its call was right in form, brought something"
+    " new that helps, and followed from what was known; else false. Answer with one JSON list of true and false, one for each turn."
+)
+
+
+def _told(turn: Turn) -> str:
+    return f"{turn.text}\nHeard: {' | '.join(seen.text for seen in turn.observations) or '(nothing: it answered)'}"
+
+
+def loss_mask(episode: Episode, stretch: int, keep: Sequence[bool]) -> list[int]:
+    """The mask of one stretch with the turns left out that `keep` says False for; their tokens stay in the context.
+
+    Raises ValueError unless there is one value for each turn.
+    """
+    if len(keep) != len(episode.turns):
+        raise ValueError(f"{len(keep)} values were given for {len(episode.turns)} turns. Give one for each.")
+    mask = list(episode.stretches[stretch].mask)
+    for turn, kept in zip(episode.turns, keep, strict=True):
+        if turn.stretch == stretch and not kept:
+            mask[turn.start : turn.end] = [0] * (turn.end - turn.start)
+    return mask
