@@ -22,12 +22,16 @@ WHOSE, WHOSE_BACK = "whose {relation} is {value}", "that is the {relation} of {v
 
 @dataclass(frozen=True)
 class Wording:
-    """How a relation is said: as a step to it or back from it, and as a condition. `{of}` and `{value}` stand for what is known."""
+    """How a relation is said: as a step to it or back from it, and as a condition. `{of}` and `{value}` stand for what is known.
+
+    asked: the whole question where the step along it is the last one, as `Who rules {of}?`; without it, `What is {forward}?`.
+    """
 
     forward: str
     back: str | None = None
     whose: str | None = None
     whose_back: str | None = None
+    asked: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,29 +94,38 @@ def walk(
     return Walk(tuple(entities), tuple(way))
 
 
-def say(made: Walk, conditions: Sequence[tuple[Step, str]] = (), wordings: Mapping[str, Wording] | None = None) -> str:
-    """The question in words, by templates: `What is the river of the capital of the place whose ruler is Midra?`"""
+def say(
+    made: Walk, conditions: Sequence[tuple[Step, str]] = (), wordings: Mapping[str, Wording] | None = None, noun: str = "one",
+) -> str:  # fmt: skip
+    """The question in words, by templates: `What is the river of the capital of the place whose ruler is Midra?`
+
+    noun: what kind of thing the described start is, as `person`.
+    """
     words = wordings or {}
-    told = _described(conditions, words) if conditions else made.entities[0]
-    for step in made.way:
+    told = _described(conditions, words, noun) if conditions else made.entities[0]
+    for number, step in enumerate(made.way, 1):
         known = words.get(step.relation, Wording(FORWARD, BACK))
         form = (known.back or BACK) if step.back else known.forward
+        if number == len(made.way):
+            form = (None if step.back else known.asked) or f"What is {form}?"
         told = form.format(relation=step.relation, of=told)
-    return f"What is {told}?"
+    return told if made.way else f"What is {told}?"
 
 
 def obfuscate(
-    graph: Graph, question: Question, rng: random.Random, most: int = 3, wordings: Mapping[str, Wording] | None = None,
+    graph: Graph, question: Question, rng: random.Random, most: int = 3, wordings: Mapping[str, Wording] | None = None, *,
+    noun: str = "one", usable: Callable[[Step, str], bool] | None = None,
 ) -> Question | None:  # fmt: skip
     """The question with its start's name replaced by the fewest conditions, at most `most`, that fit it alone; None where none do.
 
     No condition uses an entity or a fact of the walk, and none has the answer as its value: the description must not give the way away.
+    noun: as for `say`. usable: which conditions may be used at all, by their step and value.
     """
     start, onward = question.walk.entities[0], set(question.walk.entities[1:])
     found = []
     for fact in graph.about(start):
         step, value = (Step(fact.relation), fact.tail) if fact.head == start else (Step(fact.relation, True), fact.head)
-        if value not in onward and value != start and not _shares_words(value, start):
+        if value not in onward and value != start and not _shares_words(value, start) and (usable is None or usable(step, value)):
             found.append((step, value))
     rng.shuffle(found)
     chosen: list[tuple[Step, str]] = []
@@ -132,7 +145,7 @@ def obfuscate(
         rest = [c for c in chosen if c != condition]
         if rest and graph.fitting(rest) == {start}:
             chosen = rest
-    return replace(question, text=say(question.walk, chosen, wordings), conditions=tuple(chosen))
+    return replace(question, text=say(question.walk, chosen, wordings, noun), conditions=tuple(chosen))
 
 
 def blur(text: str) -> str:
@@ -223,13 +236,13 @@ def branching(graph: Graph, question: Question) -> float:
     return sum(len(graph.steps(entity)) for entity in on_way) / len(on_way)
 
 
-def _described(conditions: Sequence[tuple[Step, str]], words: Mapping[str, Wording]) -> str:
+def _described(conditions: Sequence[tuple[Step, str]], words: Mapping[str, Wording], noun: str) -> str:
     parts = []
     for step, value in conditions:
         known = words.get(step.relation, Wording(FORWARD))
         form = (known.whose_back or WHOSE_BACK) if step.back else (known.whose or WHOSE)
         parts.append(form.format(relation=step.relation, value=value))
-    return "the one " + " and ".join(parts)
+    return f"the {noun} " + " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def _stands_in(answer: str, text: str) -> bool:

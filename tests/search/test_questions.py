@@ -126,3 +126,19 @@ def test_part_of_a_word_is_not_the_answer():
 
 def test_branching_is_the_mean_number_of_ways_out():
     assert branching(WORLD, asked(TWO)) == (3 + 4) / 2
+
+
+def test_the_last_step_may_ask_in_its_own_words():
+    words = {"home": Wording("the home of {of}", asked="Where lives {of}?"), "ruler": Wording("the ruler of {of}", asked="Who rules {of}?")}
+    assert say(TWO, wordings=words) == "Where lives the ruler of Velmar?"
+    assert say(Walk(("Kelm", "Midra"), (Step("home", back=True),)), wordings=words) == "What is what has Kelm as its home?"
+    three = [(Step("capital"), "Tosk"), (Step("twin"), "Oss"), (Step("river"), "Ver")]
+    said = say(TWO, three, words, "country")
+    assert said == "Where lives the ruler of the country whose capital is Tosk, whose twin is Oss and whose river is Ver?"
+
+
+def test_a_description_uses_only_what_is_usable():
+    for seed in range(10):
+        found = obfuscate(WORLD, asked(TWO), random.Random(seed), noun="land", usable=lambda step, value: step.relation == "capital")
+        assert found.conditions == ((Step("capital"), "Tosk"),) and "the land whose capital" in found.text
+    assert obfuscate(WORLD, asked(TWO), random.Random(0), usable=lambda step, value: value == "Oss") is None
