@@ -1,7 +1,7 @@
-"""A search whose length is a dial: follow one of two ways from page to page to its end, and say what the last page says.
+"""A search whose length is a dial: follow a way from page to page to its end, and say what the last page says.
 
-`Velmar. left: Tosk. right: Midra.` and so on; the last page has no way on: `Zano. river: Dodo. mayor: Kepi.` The question names the way
-and the fact wanted, so there is something to forget: a walk that turns off, or answers with the other fact, has lost its constraint.
+`Velmar. left: Tosk.` and so on; the last page has no way on: `Zano. river: Dodo. mayor: Kepi.` The question names the way and the fact
+that is wanted, and no page does again: a walk that asks for another way, or answers with the other fact, has lost its constraint.
 `Unreliable` is what the world's tools are like: an observation that is empty, late, cut, or in another form than before. Names of one side
 only. Paper section 6 says that up to 600 calls are made in one task [P]; the task is our choice [C].
 """
@@ -19,7 +19,7 @@ from nbcore.nano.names import draw
 from nbcore.search.agent import Episode
 from nbcore.search.graph import Fact
 
-WAYS, ENDS = ("left", "right"), ("river", "mayor")
+WAYS, ENDS = ("left", "right", "next"), ("river", "mayor")
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,16 @@ class Chain:
 
 
 def chain(rng: random.Random, length: int, side: str = "train") -> Chain:
-    """A chain of `length` pages. The other way leads to pages that lead back onto the chain: a wrong turn costs, and does not show."""
+    """A chain of `length` pages. Raises ValueError without any."""
     if length < 1:
         raise ValueError(f"length is {length}; a chain has at least one page.")
-    # Names of three syllables where a thousand are needed, so that a slip of the pen rarely hits another page.
-    names = draw(rng, 2 * length + 2, side, syllables=3)
-    right, wrong, ends = names[:length], names[length : 2 * length], names[2 * length :]
+    # Names of three syllables: where a thousand are needed, a slip of the pen rarely hits another page.
+    names = draw(rng, length + 2, side, syllables=3)
     way, wanted = rng.choice(WAYS), rng.choice(ENDS)
-    other = next(w for w in WAYS if w != way)
-    facts: dict[str, dict[str, str]] = {}
-    for i, name in enumerate(right[:-1]):
-        both = {way: right[i + 1], other: wrong[i]}
-        facts[name] = {w: both[w] for w in WAYS}
-        facts[wrong[i]] = {w: rng.choice(right) for w in WAYS}
-    facts[right[-1]] = dict(zip(ENDS, ends, strict=True))
-    return Chain(way, wanted, tuple(right), facts[right[-1]][wanted], {name: page(name, known) for name, known in facts.items()})
+    facts = {name: {way: onward} for name, onward in zip(names[: length - 1], names[1:length], strict=True)}
+    facts[names[length - 1]] = dict(zip(ENDS, names[length:], strict=True))
+    answer = facts[names[length - 1]][wanted]
+    return Chain(way, wanted, tuple(names[:length]), answer, {name: page(name, known) for name, known in facts.items()})
 
 
 @dataclass
@@ -99,7 +94,7 @@ class Unreliable:
 
 @dataclass(frozen=True)
 class Report:
-    """How one episode went: finished with the right answer, calls made, malformed ones, repeats of a call, turns off the right way."""
+    """How one episode went: finished with the right answer, calls made, malformed ones, repeats of a call, constraints lost."""
 
     length: int
     right: bool
@@ -110,10 +105,10 @@ class Report:
 
 
 def report(task: Chain, episode: Episode) -> Report:
-    """What an episode of a chain was like. `lost` counts calls along the other way, and an answer with the other fact."""
+    """What an episode of a chain was like. `lost` counts calls for another way, and an answer with the other fact."""
     asked = [str(value) for turn in episode.turns for call in turn.calls for value in call.arguments.values()]
-    other = next(w for w in WAYS if w != task.way)
-    lost = sum(query.startswith(f"{other} of") for query in asked) + (episode.answer in _others(task))
+    lost = sum(query.split(" of ")[0] in {*WAYS, *ENDS} - {task.way} for query in asked)
+    lost += episode.answer in _others(task)
     repeats = sum(n - 1 for n in Counter(asked).values())
     return Report(task.length, episode.answer == task.answer, episode.calls, episode.malformed, repeats, lost)
 

@@ -46,7 +46,7 @@ def chats(ability: str, seed: int, mixed: float = 1.0, hops: tuple[int, ...] = (
                 yield align(rng, item, poor=rng.random() < 0.4 * mixed, warm=rng.random() < 0.3)
         elif ability == "code":
             for task in programs.tasks(256, seed * 7919 + batch):
-                yield code(rng, task, fast=rng.random() < 0.4, hasty=rng.random() < 0.3 * mixed)
+                yield code(rng, task, fast=rng.random() < 0.55, hasty=rng.random() < 0.3 * mixed)
         elif ability == "act":
             yield act(rng, hops, mixed)
         else:
@@ -77,8 +77,8 @@ def code(rng: random.Random, task: programs.Task, fast: bool, hasty: bool) -> Ch
 
 
 def act(rng: random.Random, hops: tuple[int, ...], mixed: float) -> Chat:
-    """An episode in a small fresh world; each poorer behaviour appears in a few of a hundred."""
-    atlas, made = Atlas(rng, 12), None
+    """An episode in a small fresh world, two of five with odd names; each poorer behaviour appears in a few of a hundred."""
+    atlas, made = Atlas(rng, 12, wide=rng.random() < 0.4), None
     wanted = rng.choice(hops)
     while made is None:
         made = atlas.walk(rng, wanted)

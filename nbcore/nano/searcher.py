@@ -74,6 +74,8 @@ def _down(seen: str, steps: Sequence[str], at: str) -> tuple[str, str, str, str 
             told = _nothing(page)
     if done == len(steps):
         return told, "", at, at
+    if heard:  # what is left of the plan, said in every turn: who has to count the turns behind him loses count at four hops
+        told += f"\nLeft: {', '.join(steps[done:])}."
     return told, steps[done], at, UNKNOWN if heard.count(NOTHING) > 8 else None
 
 

@@ -52,7 +52,7 @@ def judge(episode: Episode, plan: Sequence[Fact] = ()) -> list[Judged]:
         good = [seen.text for seen in turn.observations if seen.error is None and seen.text not in ("", NOTHING)]
         accurate = not turn.malformed and not any(seen.error for seen in turn.observations)
         fresh = [text for text in good if text not in heard]
-        shown = {fact for fact in plan if fact not in found and any(stands_in(fact.head, t) and stands_in(fact.tail, t) for t in fresh)}
+        shown = {fact for fact in plan if fact not in found and any(shows(text, fact) for text in fresh)}
         sound = all(follows(str(value), known) for call in turn.calls for value in call.arguments.values())
         judged.append(Judged(accurate, len(shown), bool(fresh), sound))
         found |= shown
@@ -67,9 +67,21 @@ def follows(query: str, known: str) -> bool:
     return bool(query.strip()) and all(stands_in(name, known) for name in names)
 
 
+def shows(text: str, fact: Fact) -> bool:
+    """Whether a text names the head of a fact and, behind it, the tail: a page speaks of its head first, and may name both by chance."""
+    head = _found(fact.head, text)
+    return head is not None and _found(fact.tail, text[head:]) is not None
+
+
 def stands_in(name: str, text: str) -> bool:
     """Whether a name stands in a text as whole words, whatever its case."""
-    return bool(name.strip()) and re.search(rf"(?<!\w){re.escape(name.strip().casefold())}(?!\w)", text.casefold()) is not None
+    return _found(name, text) is not None
+
+
+def _found(name: str, text: str) -> int | None:
+    """Where a name ends in a text, the first time."""
+    found = re.search(rf"(?<!\w){re.escape(name.strip())}(?!\w)", text, re.IGNORECASE) if name.strip() else None
+    return None if found is None else found.end()
 
 
 def by_model(model: Callable[[str], str], episode: Episode) -> list[bool | None]:

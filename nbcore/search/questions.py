@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from nbcore.search.graph import Fact, Graph, Step, along
 
 FORWARD, BACK = "the {relation} of {of}", "what has {of} as its {relation}"
+REWRITE = "Say this question in plain English, in one sentence. Keep every name as it is, and add nothing. Answer with the question alone."
 WHOSE, WHOSE_BACK = "whose {relation} is {value}", "that is the {relation} of {value}"
 
 
@@ -146,6 +147,18 @@ def obfuscate(
         if rest and graph.fitting(rest) == {start}:
             chosen = rest
     return replace(question, text=say(question.walk, chosen, wordings, noun), conditions=tuple(chosen))
+
+
+def rewritten(question: Question, model: Callable[[str], str]) -> Question | None:
+    """The question in a teacher's words; None unless they keep every name of its plan's beginning and leave the answer out.
+
+    model: prompt to text. The plan stays the same, so every validator can look again.
+    """
+    said = model(f"{REWRITE}\n\n{question.text}").strip().strip('"').splitlines()
+    names = [value for _, value in question.conditions] or [question.walk.entities[0]]
+    if len(said) != 1 or _stands_in(question.answer, said[0]) or not all(_stands_in(name, said[0]) for name in names):
+        return None
+    return replace(question, text=said[0])
 
 
 def blur(text: str) -> str:

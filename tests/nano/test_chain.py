@@ -62,9 +62,9 @@ def test_the_context_stays_as_long_as_it_was_however_long_the_task(tokenizer, co
     assert done.answer and max(sizes[len(sizes) // 2 :]) <= 1.5 * max(sizes[: len(sizes) // 2])
 
 
-def test_a_turn_off_the_way_and_the_other_fact_at_the_end_are_lost_constraints():
+def test_another_way_and_the_other_fact_at_the_end_are_lost_constraints():
     made = chain(random.Random(5), 3)
-    other = {"left": "right", "right": "left"}[made.way]
+    other = {"left": "right", "right": "next", "next": "left"}[made.way]
     wrong = next(part.split(": ")[1] for part in made.pages[made.names[-1]].rstrip(".").split(". ")[1:] if made.answer not in part)
     turns = [Turn("x", "", [ToolCall("search", {"query": f"{other} of {made.names[0]}"})], [Observation("x")])] * 2
     told = report(made, Episode([], [Stretch([1])], turns, wrong))

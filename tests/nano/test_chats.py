@@ -50,7 +50,7 @@ def test_act_mixes_its_behaviours_and_can_be_clean():
 def test_code_mixes_obvious_better_and_hasty_programs_and_only_the_hasty_are_wrong():
     shown = list(itertools.islice(chats("code", 0), 400))
     shares = {kind: count / 400 for kind, count in Counter(chat.behaviour for chat in shown).items()}
-    assert set(shares) == {"obvious", "better", "hasty"} and 0.22 < shares["hasty"] < 0.38 and 0.2 < shares["better"] < 0.36
+    assert set(shares) == {"obvious", "better", "hasty"} and 0.22 < shares["hasty"] < 0.38 and 0.31 < shares["better"] < 0.46
     asked = {task.key: task for number in range(1, 3) for task in programs.tasks(256, number)}
     verdicts = check_many([(program(chat.messages[1]["content"]), asked[chat.key].judged(1)) for chat in shown])
     right = {kind: [v.passed_all for chat, v in zip(shown, verdicts, strict=True) if chat.behaviour == kind] for kind in shares}

@@ -68,6 +68,11 @@ def test_an_answer_is_sound_when_an_observation_holds_it(answer, sound):
     assert judge(episode(asked(*FIRST), asked(*SECOND), Turn("said"), answer=answer), PLAN)[-1].sound is sound
 
 
+def test_a_page_that_names_both_by_chance_shows_no_fact():
+    by_chance = judge(episode(asked("capital of Velmar", "Velmar. river: Dodo. capital: Tosk."), LAST), PLAN)
+    assert by_chance[0].gain == 1, "the river of Tosk is not told on a page where Tosk comes behind Dodo"
+
+
 def test_half_an_observation_is_no_fact():
     cut = judge(episode(asked("capital of Velmar", "Velmar. cap"), LAST), PLAN)
     assert cut[0].gain == 0 and cut[0].new

@@ -7,7 +7,7 @@ import pytest
 
 from nbcore.nano.atlas import Atlas
 from nbcore.search.graph import Fact, Graph, Step, of_table
-from nbcore.search.questions import Question, Walk, Wording, blur, branching, obfuscate, say, screen, unfit, walk
+from nbcore.search.questions import Question, Walk, Wording, blur, branching, obfuscate, rewritten, say, screen, unfit, walk
 
 FACTS = [
     "Velmar capital Tosk", "Velmar ruler Midra", "Velmar river Oss", "Barun capital Kelm", "Barun ruler Sorn", "Barun river Oss",
@@ -142,3 +142,17 @@ def test_a_description_uses_only_what_is_usable():
         found = obfuscate(WORLD, asked(TWO), random.Random(seed), noun="land", usable=lambda step, value: step.relation == "capital")
         assert found.conditions == ((Step("capital"), "Tosk"),) and "the land whose capital" in found.text
     assert obfuscate(WORLD, asked(TWO), random.Random(0), usable=lambda step, value: value == "Oss") is None
+
+
+@pytest.mark.parametrize(("said", "kept"), [
+    ("Which river flows through the capital of Velmar?", True), ('"Which river flows through the capital of Velmar?"\n', True),
+    ("Which river flows through that capital?", False), ("Does the Dodo flow through the capital of Velmar?", False), ("", False),
+    ("Sure!\nWhich river flows through the capital of Velmar?", False),
+])  # fmt: skip
+def test_a_teachers_words_are_taken_when_they_keep_the_names_and_not_the_answer(said, kept):
+    way = Walk(("Velmar", "Tosk", "Dodo"), (Step("capital"), Step("river")))
+    made = Question("What is the river of the capital of Velmar?", "Dodo", way)
+    again = rewritten(made, lambda prompt: said if made.text in prompt else "")
+    assert (again is not None) == kept
+    if kept:
+        assert again.text == "Which river flows through the capital of Velmar?" and again.walk == made.walk
