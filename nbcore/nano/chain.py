@@ -107,7 +107,7 @@ class Report:
 def report(task: Chain, episode: Episode) -> Report:
     """What an episode of a chain was like. `lost` counts calls for another way, and an answer with the other fact."""
     asked = [str(value) for turn in episode.turns for call in turn.calls for value in call.arguments.values()]
-    lost = sum(query.split(" of ")[0] in {*WAYS, *ENDS} - {task.way} for query in asked)
+    lost = sum(query.split(" of ")[0] in {*WAYS, *ENDS} - {task.way, task.wanted} for query in asked)
     lost += episode.answer in _others(task)
     repeats = sum(n - 1 for n in Counter(asked).values())
     return Report(task.length, episode.answer == task.answer, episode.calls, episode.malformed, repeats, lost)

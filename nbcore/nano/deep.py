@@ -65,8 +65,11 @@ def tasks(
     count: int, seed: int, side: str = "train", hops: Sequence[int] = (2, 3, 4), wide: float = 0.5, each: int = 3, size: int = 14
 ) -> tuple[list[Task], Rejections]:
     """`count` different tasks, hop counts in turn, and what the validators turned away; `each` from one world of `size` entities."""
-    rng, found, rejected = random.Random(f"deep {side} {seed}"), {}, Rejections()
+    rng, found, rejected, worlds = random.Random(f"deep {side} {seed}"), {}, Rejections(), 0
     while len(found) < count:
+        worlds += 1
+        if worlds > 20 + 20 * count:
+            raise ValueError(f"{worlds} worlds of {size} entities gave {len(found)} of {count} tasks of {hops} hops; make them larger.")
         atlas = Atlas(rng, size, side, wide=rng.random() < wide)
         graph, box = of_table(atlas.facts, atlas.pages), toolbox(Search(atlas.pages))
         tried = [asked(graph, rng, hops[(len(found) + k) % len(hops)]) for k in range(each)]

@@ -39,9 +39,15 @@ def pages() -> dict[str, str]:
 
 
 def questions(count: int, seed: int) -> list[Question]:
-    """`count` different questions of one and two hops in turn: `What is the currency of the country of Lima?`"""
-    known, rng, found = facts(), random.Random(f"geography {seed}"), {}
+    """`count` different questions of one and two hops in turn: `What is the currency of the country of Lima?`
+
+    Raises ValueError when there are not so many.
+    """
+    known, rng, found, tries = facts(), random.Random(f"geography {seed}"), {}, 0
     while len(found) < count:
+        tries += 1
+        if tries > 1000 + 100 * count:
+            raise ValueError(f"The real world gave {len(found)} of {count} questions; it has few of two hops. Ask for fewer.")
         start, hops = rng.choice(list(known)), 1 + len(found) % 2
         at, path, seen = start, [], {start}
         for _ in range(hops):

@@ -45,7 +45,7 @@ def episodes(
 ) -> Callable[[Any, Any, Sequence[Prompt], int], list[Rollout]]:  # fmt: skip
     """How `training.grpo` makes rollouts of an agent. call(item, tool_call) runs a call in that item's world.
 
-    A rollout's prompt and ids are its episode's last stretch; `ended` is False for one that was cut off in the middle of a turn.
+    A rollout's prompt and ids are its episode's last stretch; see `rollout`.
     """
 
     def rolled(model: Any, tokenizer: Any, prompts: Sequence[Prompt], seed: int) -> list[Rollout]:
@@ -57,11 +57,17 @@ def episodes(
     return rolled
 
 
+def trained(episode: Episode) -> int:
+    """Which stretch is trained on: the last one in which the policy wrote."""
+    return max((turn.stretch for turn in episode.turns), default=len(episode.stretches) - 1)
+
+
 def rollout(item: Any, episode: Episode) -> Rollout:
-    """An episode as rewards and training see it."""
-    last = episode.stretches[-1]
-    ended = episode.stopped != "truncated" and (episode.answer is not None or not episode.forced)
-    return Rollout(item, last.prompt, last.ids, episode.turns[-1].text, ended, last.mask, last.logprobs, episode)
+    """An episode as rewards and training see it. One whose last turn was cut off has not ended, and neither has one without a turn."""
+    last = episode.stretches[trained(episode)]
+    ended = bool(episode.turns) and not episode.turns[-1].cut
+    text = episode.turns[-1].text if episode.turns else ""
+    return Rollout(item, last.prompt, last.ids, text, ended, last.mask, last.logprobs, episode)
 
 
 def outcome(right: Callable[[Any, str], bool | None]) -> Callable[[Sequence[Rollout]], list[float | None]]:
@@ -81,7 +87,7 @@ def by_turn(plan: Callable[[Any], Sequence[Fact]], worth: Worth | None = None) -
     def rewards(rollouts: Sequence[Rollout]) -> list[list[float]]:
         given = []
         for r in rollouts:
-            last = len(r.episode.stretches) - 1
+            last = trained(r.episode)
             judged = judge(r.episode, plan(r.item))
             given.append([price.of(j) for j, turn in zip(judged, r.episode.turns, strict=True) if turn.stretch == last])
         return given

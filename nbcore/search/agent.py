@@ -10,11 +10,12 @@ spent the policy may be made to answer: its last turn is begun for it [C].
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbcore.chat import template
@@ -22,10 +23,12 @@ from nbcore.chat.masks import encode_prompt
 from nbcore.chat.toolcalls import ToolCall, parse
 from nbcore.models.generate import Completion, generate
 from nbcore.search.context import Context, Turn, everything
-from nbcore.search.tools import Observation
+from nbcore.search.tools import Observation, cut
 
 UNREADABLE = "The call could not be read."
 FORCED = "<think>\nNo more calls.\n</think>\n\n"  # how a forced last turn begins; the policy writes the answer behind it
+MARKS = re.compile("|".join(map(re.escape, (*template.MARKS, *template.TAGS))))
+SHORTEST = 200  # characters below which no observation is cut any more
 OFTEN = "This call was made before, {count} times. Look for something else, or answer."
 
 
@@ -140,6 +143,7 @@ def play(
     for turn in range(budget.turns):
         going = [i for i, e in enumerate(episodes) if not e.stopped]
         for i in going:
+            _renew(tokenizer, episodes[i], tools, context)
             episodes[i].stopped = _spent(episodes[i], budget, policy.room - reserve, time.perf_counter() - began)
         going = [i for i in going if not episodes[i].stopped]
         if not going:
@@ -148,10 +152,11 @@ def play(
         asking = [i for i, completion in zip(going, said, strict=True) if _take(episodes[i], completion)]
         _run(episodes, asking, call, budget, workers)
         for i in asking:
-            _hear(tokenizer, episodes[i], tools, context)
+            _hear(tokenizer, episodes[i], budget, policy.room - reserve)
     for episode in episodes:
         episode.stopped = episode.stopped or "turns"
     last = [e for e in episodes if opening and e.stopped not in ("answered", "truncated")]
+    last = [e for e in last if len(e.stretches[-1].all) + reserve <= policy.room]  # a prompt may leave no room for a single turn
     for episode in last:
         episode.stretches[-1].add(opening)
         episode.forced = True
@@ -181,7 +186,7 @@ def _take(episode: Episode, completion: Completion, answering: bool = False) -> 
     turn = Turn(completion.text, taken.reasoning or "", stretch=len(episode.stretches) - 1, start=start, end=len(stretch.ids))
     episode.turns.append(turn)
     if not completion.ended:
-        episode.stopped = episode.stopped or "truncated"
+        turn.cut, episode.stopped = True, episode.stopped or "truncated"
         return False
     turn.malformed = len(taken.malformed)
     if not taken.calls and not taken.malformed:
@@ -202,15 +207,16 @@ def _run(
         for made in turn.calls:
             same = json.dumps([made.name, made.arguments], sort_keys=True)
             count = episode._made[same]
-            episode._made[same] += 1
             if budget.repeats is not None and count >= budget.repeats:
                 turn.repeated += 1
                 turn.observations.append(Observation(OFTEN.format(count=count), "repeated"))
             else:
                 turn.observations.append(call(i, made))
+                episode._made[same] += turn.observations[-1].error != "invalid"
         episode.seconds += sum(seen.seconds for seen in turn.observations)
         turn.observations += [Observation(UNREADABLE, "unreadable")] * turn.malformed
-        episode._again = episode._again + 1 if turn.calls and turn.repeated == len(turn.calls) else 0
+        if turn.calls:  # a turn that could not be read is no progress either
+            episode._again = episode._again + 1 if turn.repeated == len(turn.calls) else 0
 
     if workers == 1 or len(asking) < 2:
         for i in asking:
@@ -220,12 +226,25 @@ def _run(
             list(pool.map(of, asking))
 
 
-def _hear(tokenizer: Any, episode: Episode, tools: Sequence[Mapping[str, Any]], context: Context) -> None:
-    """Put the observations behind the turn, or begin a new stretch where the context asks for one."""
-    stretch = episode.stretches[-1]
-    stretch.add(tokenizer.encode(between([seen.text for seen in episode.turns[-1].observations]), add_special_tokens=False))
-    shown = episode.turns[episode._since :]
-    kept = context(_asked(episode.conversation), shown, episode._note)
+def _hear(tokenizer: Any, episode: Episode, budget: Budget, room: int) -> None:
+    """Put the observations behind the turn, the long ones cut so that the next turn has its room and its tokens."""
+    stretch, seen = episode.stretches[-1], episode.turns[-1].observations
+    left = room - len(stretch.all) - budget.new_tokens
+    left = left if budget.tokens is None else min(left, budget.tokens - episode.tokens - budget.new_tokens)
+    heard = tokenizer.encode(between([one.text for one in seen]), add_special_tokens=False)
+    while len(heard) > left and max(len(one.text) for one in seen) > SHORTEST:
+        longest = max(range(len(seen)), key=lambda n: len(seen[n].text))
+        text = seen[longest].text
+        keep = max(SHORTEST // 2, min(len(text) * 3 // 4, int(len(text) * max(left, 0) / len(heard)) - 60))
+        seen[longest] = replace(seen[longest], text=cut(text, keep))
+        heard = tokenizer.encode(between([one.text for one in seen]), add_special_tokens=False)
+    stretch.add(heard)
+
+
+def _renew(tokenizer: Any, episode: Episode, tools: Sequence[Mapping[str, Any]], context: Context) -> None:
+    """Begin a new stretch where the context asks for one, just before the next turn."""
+    stretch, shown = episode.stretches[-1], episode.turns[episode._since :]
+    kept = context(_asked(episode.conversation), shown, episode._note) if shown else None
     if kept is None:
         return
     newest = shown[len(shown) - kept.turns :]
@@ -253,5 +272,10 @@ def _with_note(conversation: Sequence[Mapping[str, Any]], note: str) -> list[Map
 def between(results: Sequence[str]) -> str:
     """What the template puts between the end of a calling turn and the next: the tools' results and the generation prompt."""
     said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
-    said += [{"role": "tool", "content": result} for result in results]
+    said += [{"role": "tool", "content": harmless(result)} for result in results]
     return template.render(said, add_generation_prompt=True).rpartition(f"a{template.END_OF_TURN}")[2]
+
+
+def harmless(text: str) -> str:
+    """A tool's text in which no mark of the template stands as such: a page must not be able to end its turn and begin another."""
+    return MARKS.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)

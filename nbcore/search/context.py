@@ -22,8 +22,8 @@ from nbcore.search.tools import NOTHING, Observation, cut
 class Turn:
     """One turn of the policy and what it heard: its text and thought, calls, observations in order, and the span of its tokens.
 
-    malformed: calls that could not be read. repeated: calls made too often, which were not run. stretch, start, end: where its own
-    tokens stand in the episode.
+    malformed: calls that could not be read. repeated: calls made too often, which were not run. cut: it did not end. stretch, start, end:
+    where its own tokens stand in the episode.
     """
 
     text: str
@@ -32,6 +32,7 @@ class Turn:
     observations: list[Observation] = field(default_factory=list)
     malformed: int = 0
     repeated: int = 0
+    cut: bool = False
     stretch: int = 0
     start: int = 0
     end: int = 0
@@ -81,8 +82,8 @@ def compressed(write: Callable[[str, Sequence[Turn], str], State | None], every:
 
     Where `write` gives None (a model's state could not be read), the turns stay for now: nothing is lost, and it is asked again next turn.
     """
-    if not 0 <= keep < every:
-        raise ValueError(f"keep is {keep} of every {every} turns; allowed is 0 to {every - 1}.")
+    if not 0 <= 2 * keep <= every:
+        raise ValueError(f"keep is {keep} of every {every} turns; allowed is 0 to {every // 2}.")
 
     def context(question: str, turns: Sequence[Turn], note: str) -> Kept | None:
         made = write(question, turns, note) if len(turns) >= every else None
@@ -100,7 +101,8 @@ def noted(question: str, turns: Sequence[Turn], note: str, longest: int = 160, m
     evidence, failures, doubts = old.get("evidence", []), old.get("failures", []), []
     for turn in turns:
         for call, seen in zip(turn.calls, turn.observations, strict=False):
-            asked = f"{call.name}({', '.join(map(str, call.arguments.values()))})"
+            given = " ".join(", ".join(map(str, call.arguments.values())).split())
+            asked = f"{call.name}({given[:longest]})"
             said = cut(" ".join(seen.text.split()), longest)
             (failures if seen.error or seen.text in ("", NOTHING) else evidence).append(f"{asked}: {said}")
         if turn.repeated:
@@ -126,8 +128,8 @@ ASK = (
 
 
 def read(text: str) -> State | None:
-    """The State in a model's answer, fenced or not; None unless all four are lists of strings."""
-    found = re.search(r"\{.*\}", text, re.DOTALL)
+    """The State in a model's answer, behind its thoughts, fenced or not; None unless all four are lists of strings."""
+    found = re.search(r"\{.*\}", text.rpartition("</think>")[2], re.DOTALL)
     try:
         value: Any = json.loads(found[0]) if found else None
     except ValueError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from nbcore.search.agent import Episode
@@ -20,7 +20,7 @@ from nbcore.search.context import Turn
 from nbcore.search.graph import Fact
 from nbcore.search.tools import NOTHING
 
-NAME = re.compile(r"(?<!\w)(?:[^\W\d_]*[A-Z]\w*|\d[\w.,]*)(?:[ -](?:[A-Z]\w*|\d[\w.,]*))*")  # capitalised words and numbers, in a row
+WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Judged:
 def judge(episode: Episode, plan: Sequence[Fact] = ()) -> list[Judged]:
     """One judgement for each turn, in order."""
     question = " ".join(str(m["content"]) for m in episode.conversation)
-    known, heard, found, judged = question, set[str](), set[Fact](), []
+    known, heard, found, judged = _words(question), set[str](), set[Fact](), []
     for turn in episode.turns:
         if not turn.observations:
             answer = episode.answer if turn is episode.turns[-1] else None
@@ -53,18 +53,26 @@ def judge(episode: Episode, plan: Sequence[Fact] = ()) -> list[Judged]:
         accurate = not turn.malformed and not any(seen.error for seen in turn.observations)
         fresh = [text for text in good if text not in heard]
         shown = {fact for fact in plan if fact not in found and any(shows(text, fact) for text in fresh)}
-        sound = all(follows(str(value), known) for call in turn.calls for value in call.arguments.values())
+        given = [str(value) for call in turn.calls if call.name != "python" for value in call.arguments.values()]
+        sound = all(follows(value, known) for value in given)
         judged.append(Judged(accurate, len(shown), bool(fresh), sound))
         found |= shown
         heard |= set(fresh)
-        known += " " + " ".join(fresh)
+        known |= {word for text in fresh for word in _words(text)}
     return judged
 
 
-def follows(query: str, known: str) -> bool:
-    """Whether a call's words rest on what is known: every name and number in them was read before, and there is one or a word."""
-    names = NAME.findall(query)
-    return bool(query.strip()) and all(stands_in(name, known) for name in names)
+def follows(query: str, known: Set[str]) -> bool:
+    """Whether a call's words rest on what is known: every capitalised word and number in it was read before, but for its first word.
+
+    known: words, case folded. In a script without capitals only the numbers are looked at.
+    """
+    named = [word for n, word in enumerate(WORD.findall(query)) if word[0].isdigit() or word[0].isupper() and n]
+    return bool(query.strip()) and all(word.casefold() in known for word in named)
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(text.casefold()))
 
 
 def shows(text: str, fact: Fact) -> bool:
@@ -92,9 +100,9 @@ def by_model(model: Callable[[str], str], episode: Episode) -> list[bool | None]
     told = "\n".join(f"Turn {i}:\n{_told(turn)}" for i, turn in enumerate(episode.turns, 1))
     question = " ".join(str(m["content"]) for m in episode.conversation)
     said = model(f"{ASK}\n\nQuestion: {question}\n\n{told}")
-    found = re.search(r"\[[^\[\]]*\]", said)
+    found = re.findall(r"\[[^\[\]]*\]", said.rpartition("</think>")[2])
     try:
-        value = json.loads(found[0]) if found else None
+        value = json.loads(found[-1]) if found else None
     except ValueError:
         value = None
     if not isinstance(value, list) or len(value) != len(episode.turns) or not all(isinstance(v, bool) for v in value):

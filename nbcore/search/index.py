@@ -3,7 +3,7 @@
 A process opens a finished index in a millisecond and shares its pages with others through the file cache; nothing is loaded, no server
 runs. Words that stand in more than a tenth of the passages are left out of a query as long as it has others: they cost most of the time
 and hardly change the order [C]. A title counts five times as much as text [C]. Paper section 6 (the paper searches the web; see `web`).
-Left out on purpose: embeddings, which take a model in the tool's process.
+Left out on purpose: embeddings, which take a model in the tool's process; languages without spaces, whose words FTS5 does not find.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Index:
 
     def search(self, query: str, count: int = 5) -> list[Hit]:
         """The `count` pages that fit best, the best first; empty where no page holds a word of the query."""
-        words = list(dict.fromkeys(WORDS.findall(query.casefold())))[:MOST_WORDS]
+        words = list(dict.fromkeys(WORDS.findall(query.lower())))[:MOST_WORDS]
         asked = [w for w in words if w not in self._common] or words
         if not asked:
             return []

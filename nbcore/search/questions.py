@@ -117,7 +117,9 @@ def obfuscate(
     graph: Graph, question: Question, rng: random.Random, most: int = 3, wordings: Mapping[str, Wording] | None = None, *,
     noun: str = "one", usable: Callable[[Step, str], bool] | None = None,
 ) -> Question | None:  # fmt: skip
-    """The question with its start's name replaced by the fewest conditions, at most `most`, that fit it alone; None where none do.
+    """The question with its start's name replaced by a few conditions, at most `most`, that fit it alone; None where none were found.
+
+    Conditions are tried in random order, each taken if it narrows, and left out again if the rest will do.
 
     No condition uses an entity or a fact of the walk, and none has the answer as its value: the description must not give the way away.
     noun: as for `say`. usable: which conditions may be used at all, by their step and value.

@@ -67,6 +67,8 @@ class Toolbox:
         self._by_name = {tool.name: tool for tool in self.tools}
         if len(self._by_name) != len(self.tools):
             raise ValueError(f"Two tools share a name: {', '.join(tool.name for tool in self.tools)}.")
+        for tool in self.tools:
+            validate(ToolCall(tool.name, {}), self.schemas)  # a schema that is none is told now, and not to the model
 
     @property
     def schemas(self) -> list[Mapping[str, Any]]:
@@ -80,19 +82,21 @@ class Toolbox:
         else:
             self.calls[call.name] += 1
             try:
-                text = self._by_name[call.name].run(call.arguments)
+                text = cut(self._by_name[call.name].run(call.arguments), self.longest)
             except ToolError as said:
-                text, error = f"Error: {said}", said.kind
+                text, error = cut(f"Error: {said}", self.longest), said.kind
             except Exception as fault:  # noqa: BLE001 -- any fault of a tool becomes an observation; it is counted and logged
                 log.warning("The tool %s failed on %s", call.name, str(call.arguments)[:300], exc_info=True)
                 text, error = f"Error: the tool {call.name} failed ({type(fault).__name__}).", "fault"
         if error is not None:
             self.errors[call.name, error] += 1
-        return Observation(cut(text, self.longest), error, time.perf_counter() - started)
+        return Observation(text, error, time.perf_counter() - started)
 
 
 def cut(text: str, longest: int) -> str:
-    """The text, or its beginning and how much is missing, in at most about `longest` characters."""
+    """The text, or its beginning and how much is missing, in at most about `longest` characters. Raises TypeError for what is no text."""
+    if not isinstance(text, str):
+        raise TypeError(f"a tool gave {type(text).__name__} and no text")
     return text if len(text) <= longest else f"{text[:longest]}\n[cut: {len(text) - longest} more characters]"
 
 

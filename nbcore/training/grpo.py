@@ -88,7 +88,9 @@ def settings(folder: Path, options: Options, **more: Any) -> Any:
         "lr_scheduler_type": "constant_with_warmup", "warmup_steps": min(5, options.steps // 10), "adam_beta2": 0.99,
         "adam_epsilon": 1e-5,  # gradients of tokens that no answer uses are smaller: Adam would move them by full steps of noise
         "epsilon": options.clip_low, "epsilon_high": options.clip_high, "beta": 0.0, "loss_type": "dapo", "scale_rewards": "none",
-        "mask_truncated_completions": True, "remove_unused_columns": False, "data_seed": options.seed,
+        # What was cut off leaves the loss by `Rollout.ended` (grpo_trainer): trl would go by the last token, which in an episode that
+        # ended with a tool's words is no end of turn.
+        "mask_truncated_completions": False, "remove_unused_columns": False, "data_seed": options.seed,
         "shuffle_dataset": False,  # `order` has shuffled
     }  # fmt: skip
     return GRPOConfig(**config | more)

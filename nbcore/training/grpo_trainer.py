@@ -104,7 +104,8 @@ class Trainer(GRPOTrainer):
             for r, a, turn in zip(rollouts, flat, turns, strict=True)
         ]
         output["advantages"] = torch.tensor([row + [0.0] * (width - len(row)) for row in rows], device=output["completion_ids"].device)
-        present = torch.tensor([[int(a is not None)] for a in flat], device=output["completion_ids"].device)
+        stays = [[int(a is not None and r.ended)] for a, r in zip(flat, rollouts, strict=True)]
+        present = torch.tensor(stays, device=output["completion_ids"].device)
         output["tool_mask"] = output["tool_mask"] * present  # out of the loss, still in the context
         counted = (output["completion_mask"] * output["tool_mask"]).sum()
         output["num_items_in_batch"] = self.accelerator.gather(counted).sum()

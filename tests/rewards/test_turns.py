@@ -77,6 +77,16 @@ def test_every_rollout_has_one_reward_for_each_run_of_its_own_tokens(tokenizer, 
             assert [a == 0.0 for a, bit in zip(spread, made.mask, strict=True) if not bit] == [True] * made.mask.count(0)
 
 
+def test_an_episode_that_ran_out_of_turns_has_ended_and_one_that_was_cut_off_has_not(tokenizer, world):
+    asked, _ = world
+    talks = [[{"role": "user", "content": asked[0].text}]]
+    for budget, ended in ((Budget(turns=1, new_tokens=96), True), (Budget(turns=4, new_tokens=8), False)):
+        (done,) = play(searcher(tokenizer, 0.0), tokenizer, talks, [SEARCH], lambda i, call: world[1](call), budget, seed=1)
+        assert rollout(asked[0], done).ended is ended
+    (none,) = play(searcher(tokenizer, 0.0, room=30), tokenizer, talks, [SEARCH], lambda i, call: world[1](call), Budget(), seed=1)
+    assert not rollout(asked[0], none).ended and by_turn(plan)([rollout(asked[0], none)]) == [[]]
+
+
 def test_an_answer_that_cannot_be_judged_is_missing_and_none_is_wrong(tokenizer, world):
     asked, _ = world
     rolled = [rollout(q, e) for q, e in zip(asked, played(tokenizer, world, 0.0), strict=True)]

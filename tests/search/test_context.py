@@ -54,8 +54,8 @@ def test_compressing_waits_for_its_turns_and_keeps_the_newest():
     assert context("q", [turn("a", "b")] * 3, "") is None
     kept = context("q", [turn("a", "b")] * 4, "")
     assert kept.turns == 1 and kept.note.startswith("What is known so far.\nEvidence:\n- search(a): b")
-    with pytest.raises(ValueError, match="0 to 3"):
-        compressed(noted, every=4, keep=4)
+    with pytest.raises(ValueError, match="0 to 2"):
+        compressed(noted, every=4, keep=3)
 
 
 GOOD = {"evidence": ["a"], "doubts": [], "failures": ["b"], "plan": []}
@@ -78,3 +78,9 @@ def test_the_model_that_compresses_sees_question_turns_and_the_last_state():
     seen = []
     asked_of(lambda prompt: seen.append(prompt) or "")("Which river?", [turn("a", "heard this")], "the note")
     assert all(part in seen[0] for part in ("Which river?", "heard this", "the note"))
+
+
+def test_a_program_among_the_calls_does_not_break_the_lists_of_a_state():
+    code = Turn("", "", [ToolCall("python", {"code": "for i in x:\n    if i:\n- print(i)"})], [Observation("7")])
+    state = noted("q", [turn("b", "two")], noted("q", [turn("a", "one"), code], "").text)
+    assert [line.split(":")[0] for line in state.evidence][::2] == ["search(a)", "search(b)"] and len(state.evidence) == 3

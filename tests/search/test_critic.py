@@ -1,6 +1,7 @@
 """The critic: which turns teach, by what they called, what came back, and what was known before."""
 
 import json
+import re
 
 import pytest
 
@@ -80,12 +81,18 @@ def test_half_an_observation_is_no_fact():
 
 @pytest.mark.parametrize(("query", "known", "yes"), [
     ("river of Tosk", "Tosk is named", True), ("river of Tosk", "Toska is named", False), ("the longest river", "nothing", True),
-    ("population of Tosk 1990", "Tosk", False), ("", "Tosk", False), ("Étretat", "in Étretat.", True),
-    ("Saint Lucia", "Saint Lucia.", True),
-    ("Saint Lucia", "Saint of Lucia", False),
+    ("population of Tosk 1990", "Tosk", False), ("", "Tosk", False), ("river of Étretat", "in Étretat.", True),
+    ("river of Étretat", "nothing", False), ("river of Saint Lucia", "Saint Lucia.", True),
+    ("Height of Mount Everest", "mount everest", True),
+    ("Einstein Princeton 1933", "Einstein moved to Princeton in 1933", True), ("Who founded IBM", "IBM is a company", True),
 ])  # fmt: skip
 def test_a_call_follows_when_its_names_and_numbers_were_read(query, known, yes):
-    assert follows(query, known) is yes
+    assert follows(query, set(re.findall(r"\w+", known.casefold()))) is yes
+
+
+def test_a_program_is_not_asked_for_its_names():
+    turn = Turn("x", "", [ToolCall("python", {"code": "print(Fraction(7, 9))"})], [Observation("7/9")])
+    assert judge(episode(turn, LAST))[0].sound
 
 
 def test_failed_turns_leave_the_loss_and_stay_in_the_context():
@@ -101,6 +108,11 @@ def test_failed_turns_leave_the_loss_and_stay_in_the_context():
 def test_a_models_word_is_read_for_every_turn():
     done = episode(asked(*FIRST), LAST)
     assert by_model(lambda prompt: f"Sure:\n```json\n{json.dumps([True, False])}\n```", done) == [True, False]
+
+
+def test_a_models_thoughts_are_not_its_word():
+    said = "<think>\nTurn 1 [maybe], turn 2 [no].\n</think>\nFirst [true] I thought.\n[true, false]"
+    assert by_model(lambda prompt: said, episode(asked(*FIRST), LAST)) == [True, False]
 
 
 @pytest.mark.parametrize("said", ["", "yes", "[true]", "[true, 1]", "[true, null]", "[true, false", '{"a": [true]}'])

@@ -57,6 +57,17 @@ def test_long_observations_are_cut_and_say_so():
     assert cut("short", 100) == "short"
 
 
+@pytest.mark.parametrize("given", [None, 3, b"bytes"])
+def test_a_tool_that_gives_no_text_has_a_fault(given):
+    tool = Tool(function("odd", "Gives no text."), lambda arguments: given)
+    assert Toolbox([tool], longest=2)(ToolCall("odd", {})).error == "fault"
+
+
+def test_a_schema_that_is_none_is_refused_before_anything_runs():
+    with pytest.raises(ValueError, match="no valid JSON schema"):
+        Toolbox([Tool({"type": "function", "function": {"name": "f", "parameters": {"type": "nonsense"}}}, lambda given: "")])
+
+
 def test_two_tools_of_one_name_are_refused():
     with pytest.raises(ValueError, match="share a name"):
         Toolbox([ECHO, ECHO])

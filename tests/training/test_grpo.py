@@ -103,6 +103,20 @@ def test_missing_and_truncated_rollouts_leave_the_loss_and_its_denominator(loade
     assert row["missing"] == 1 / 8 and row["truncated"] == 1 / 8
 
 
+def test_whether_a_rollout_ended_is_its_own_word_and_not_its_last_tokens(loaded, tmp_path):
+    """An episode that ran out of turns ends with what a tool said; a forced turn may end well and still be left out."""
+    rollouts = some(loaded)
+    one = rollouts[2]
+    rollouts[2] = replace(one, ids=[*one.ids, 333, 334], mask=[*one.mask, 0, 0], logprobs=[*one.logprobs, 0.0, 0.0])
+    rollouts[5] = replace(rollouts[5], ended=False)
+    scored = [VALUES[r.item][r.ids[0] // 5 % 4] for r in rollouts]
+    flat = [a for i in (0, 4) for a in group_advantages(scored[i : i + 4]).advantages]
+    loss, norm = by_hand(loaded.model, rollouts, flat)
+    row = one_step(loaded, rollouts, VALUES, tmp_path)
+    assert row["loss"] == pytest.approx(loss, abs=1e-6) and row["grad_norm"] == pytest.approx(norm, rel=1e-3)
+    assert row["truncated"] == 1 / 8
+
+
 def test_tokens_that_a_tool_wrote_get_no_gradient(loaded, tmp_path):
     rollouts = some(loaded, masked=True)
     scored = [VALUES[r.item][r.ids[0] // 5 % 4] for r in rollouts]
