@@ -67,7 +67,7 @@ def external() -> Callable[[str], list[dict]]:
         pytest.skip("NBCORE_EXTERNAL is not set")
 
     def rows(name: str) -> list[dict]:
-        with (Path(root) / name).open(encoding="utf-8") as lines:
-            return json.load(lines) if name.endswith(".json") else [json.loads(line) for line in lines]
+        text = (Path(root) / name).read_text(encoding="utf-8")
+        return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.removesuffix("\n").split("\n")]
 
     return rows
