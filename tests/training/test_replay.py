@@ -1,6 +1,7 @@
 """Replay: the divergence from the start on rows of other abilities, its gradient back to the start, and an order that can be resumed."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -75,9 +76,13 @@ def test_a_policy_that_is_paid_for_something_else_stays_nearer_to_its_start_with
     options = grpo.Options(steps=12, prompts=2, group=4, learning_rate=1e-3, max_new_tokens=24, refill=0)
     short = [Component("short", lambda rollouts: [-float(len(set(r.ids))) for r in rollouts])]
     left = {}
+
+    def play(*given):  # the base ends no answer, and what was cut off has no loss: here all are taken as they are
+        return [replace(r, ended=True) for r in grpo.single_turn(24, 1.0)(*given)]
+
     for name, replay in (("without", None), ("with", Replay(rows, weight=1.0))):
         trained = models.load("nano")
-        found = grpo.train(trained, prompts, short, tmp_path / name, options, replay=replay)
+        found = grpo.train(trained, prompts, short, tmp_path / name, options, play=play, replay=replay)
         left[name] = float(Replay(rows, batch=len(rows)).divergence(trained.model, loaded.model, 0, 0).detach())
         assert ("replay" in found[-1]) == (replay is not None)
 
